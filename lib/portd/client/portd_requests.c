@@ -26,7 +26,9 @@
 #define RESUMING_MS   60000
 #define CONNECT_MS    5000  /* without a sign that a cmportd is starting */
 #define STARTING_MS   60000 /* with such signs; a host can be slow */
-#define OTHERS_MS     1000  /* for another program that is starting cmportd */
+#define OTHERS_MS     1000  /* for another user's program that is starting cmportd */
+#define OURS_MS	      10000 /* for one of root or of this user; each that is started costs CPU */
+#define TURN_WAITERS  128   /* that find out whose it is */
 #define LOOK_AGAIN_MS 5	    /* initial polling interval; polling slows down a slow host */
 #define LOOK_MAX_MS   50
 #define HANG_UPS_MAX  40
@@ -131,6 +133,31 @@ static void explain_connect(const char *path, int err, int spawn_err, struct por
 			 path, strerror(-err));
 }
 
+/* A search for cmportd. */
+struct search {
+	const char *path;
+	struct portd_why *why;
+	int64_t begin_ms;
+	int64_t sign_ms;	/* time of the latest sign of a cmportd that starts */
+	int64_t others_ms;	/* how long another program may take to start it */
+	int look_ms;		/* polling interval */
+	int turn;		/* result of take_turn() */
+	int started;		/* output of the cmportd that we started, until it serves; or -1 */
+	unsigned int n_started; /* by us */
+	int spawn_err;
+};
+
+/* Any user can take the turn and do nothing. */
+static bool is_turn_of_ours(int fd, const struct sockaddr_un *addr)
+{
+	struct ucred holder = { .uid = UID_UNMAPPED };
+	socklen_t bytes = sizeof(holder);
+
+	return !connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &bytes) &&
+	       (holder.uid == 0 || holder.uid == geteuid());
+}
+
 /*
  * Many programs may find at once that no cmportd is running. The one that binds this name starts
  * it; the kernel releases the name when its holder ends. The others start cmportd only if none
@@ -138,29 +165,23 @@ static void explain_connect(const char *path, int err, int spawn_err, struct por
  *
  * Return: a descriptor that holds the name; -EADDRINUSE if another program has it; -errno.
  */
-static int take_turn(const char *path)
+static int take_turn(struct search *search)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err;
 
 	if (fd < 0)
 		return -errno;
-	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%.100s.start", path);
-	return bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? fd_give_up(fd) : fd;
+	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%.100s.start", search->path);
+	err = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+	if (!err && !listen(fd, TURN_WAITERS))
+		return fd;
+	if (err == -EADDRINUSE && search->others_ms < OURS_MS && is_turn_of_ours(fd, &addr))
+		search->others_ms = OURS_MS;
+	close(fd);
+	return err;
 }
-
-/* A search for cmportd. */
-struct search {
-	const char *path;
-	struct portd_why *why;
-	int64_t begin_ms;
-	int64_t sign_ms;	/* time of the latest sign of a cmportd that starts */
-	int look_ms;		/* polling interval */
-	int turn;		/* result of take_turn() */
-	int started;		/* output of the cmportd that we started, until it serves; or -1 */
-	unsigned int n_started; /* by us */
-	int spawn_err;
-};
 
 static void read_started(struct search *search)
 {
@@ -214,7 +235,7 @@ static bool has_hope(const struct search *search)
 static bool is_to_be_started(const struct search *search)
 {
 	return search->started < 0 && search->n_started < REQUEST_TRIES_MAX &&
-	       (search->turn >= 0 || now_ms() > search->begin_ms + OTHERS_MS);
+	       (search->turn >= 0 || now_ms() > search->begin_ms + search->others_ms);
 }
 
 static int connect_or_start(const char *path, int *ret, struct portd_why *why)
@@ -223,6 +244,7 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 				 .why = why,
 				 .begin_ms = now_ms(),
 				 .sign_ms = now_ms(),
+				 .others_ms = OTHERS_MS,
 				 .look_ms = LOOK_AGAIN_MS,
 				 .turn = -1,
 				 .started = -1 };
@@ -230,7 +252,7 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 
 	while (nobody_is_there(err) && has_hope(&search)) {
 		if (search.turn < 0)
-			search.turn = take_turn(path);
+			search.turn = take_turn(&search);
 		if (is_to_be_started(&search)) {
 			search.spawn_err = spawn_cmportd(path, -1, &search.started);
 			search.n_started++;

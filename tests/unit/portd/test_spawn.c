@@ -31,6 +31,7 @@
 
 #define NO_LIBRARY	  ":" /* for LD_PRELOAD: a sanitizer must be the first library */
 #define CROWD		  20
+#define OTHERS_MS	  1000
 #define WAIT_MS		  5000
 #define NOBODY		  65534
 #define STOP_SIGNALS_ONLY "0000000000004003" /* SIGHUP, SIGINT, SIGTERM: it reads them */
@@ -265,26 +266,61 @@ TEST(concurrent_spawns_leave_one_cmportd)
 	ck_assert(socket_path_is_served(socket_path));
 }
 
-/* Any user may have a process of that name. */
-TEST(unstarted_cmportd_of_another_is_waited_for_a_second)
+static int take_turn(void)
 {
 	struct sockaddr_un turn = { .sun_family = AF_UNIX };
-	struct portd_client *client;
-	struct portd_ids ids;
-	struct portd_why why;
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	pid_t pid;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	snprintf(turn.sun_path + 1, sizeof(turn.sun_path) - 1, "%.100s.start", socket_path);
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&turn, sizeof(turn)), 0);
+	return fd;
+}
+
+static pid_t fork_searcher(int turn)
+{
+	struct portd_client *client;
+	struct portd_ids ids;
+	struct portd_why why;
+	pid_t pid;
+
 	setenv("PURECM_SOCKET", socket_path, 1);
 	pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		close(turn);
 		_exit(portd_client_open(&client, &ids, &why) != 0);
-	wait_seen();
+	}
+	return pid;
+}
+
+static void end_searcher(pid_t pid)
+{
 	kill(pid, SIGKILL);
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-	close(fd);
+}
+
+/* Any user may have a process of that name. */
+TEST(unstarted_cmportd_of_another_is_waited_for_a_second)
+{
+	const int turn = take_turn();
+	const pid_t pid = fork_searcher(turn);
+
+	wait_seen();
+	end_searcher(pid);
+	close(turn);
+}
+
+TEST(unstarted_cmportd_of_root_is_waited_for_until_its_program_ends)
+{
+	const int turn = take_turn();
+	pid_t pid;
+
+	ck_assert_int_eq(listen(turn, 1), 0);
+	pid = fork_searcher(turn);
+	ck_assert_int_ge(accept(turn, NULL, NULL), 0);
+	ck_assert(!read_seen(2 * OTHERS_MS));
+	close(turn);
+	wait_seen();
+	end_searcher(pid);
 }
 
 /* --- effects on the program ---------------------------------------------- */
