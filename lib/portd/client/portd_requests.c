@@ -386,6 +386,28 @@ static int receive_reply(int from, struct portd_reply *ret, int ret_fd[2])
 	return 0;
 }
 
+/* Responses to earlier requests, for which nobody waits any more, come before it. */
+static int await_reply(struct portd_client *client, struct portd_reply *ret, int ret_fd[2])
+{
+	bool is_last;
+	int err;
+
+	client->n_unanswered++;
+	do {
+		is_last = client->n_unanswered == 1;
+		err = wait_readable(client->control_fd);
+		if (!err)
+			err = receive_reply(client->control_fd, ret, is_last ? ret_fd : NULL);
+		if (!err)
+			client->n_unanswered--;
+	} while (!err && !is_last);
+	return err;
+}
+
+/*
+ * A cmportd that does not answer is stopped, or starved. It keeps its client: at the end of the
+ * connection it would end those of the program.
+ */
 int request_exchange(struct portd_client *client, const struct portd_record *record, int fd,
 		     struct portd_reply *ret, int ret_fd[2])
 {
@@ -394,11 +416,8 @@ int request_exchange(struct portd_client *client, const struct portd_record *rec
 	if (!err && portd_is_one_way(record->type))
 		return 0;
 	if (!err)
-		err = wait_readable(client->control_fd);
-	if (!err)
-		err = receive_reply(client->control_fd, ret, ret_fd);
-	/* An answer that comes later must not be taken for that to the next request. */
-	if (err)
+		err = await_reply(client, ret, ret_fd);
+	if (err && (err != -ETIMEDOUT || client->broken))
 		shutdown(client->control_fd, SHUT_RDWR);
 	return err;
 }
@@ -459,7 +478,8 @@ int request_ask_locked(struct portd_client *client, const struct portd_record *r
 		err = request_exchange(client, record, fd, ret, NULL);
 		if (!err)
 			return -ret->error;
-		break_connection(client);
+		if (err != -ETIMEDOUT)
+			break_connection(client);
 	}
 	return err;
 }
@@ -487,10 +507,12 @@ struct portd_ids request_keep_block(struct portd_client *client, const struct po
 int request_try(struct portd_client *client, const struct portd_record *record, int fd,
 		struct portd_reply *ret)
 {
-	if (client->broken)
-		return -EPIPE;
-	if (!request_exchange(client, record, fd, ret, NULL))
+	int err = client->broken ? -EPIPE : request_exchange(client, record, fd, ret, NULL);
+
+	if (!err)
 		return -ret->error;
+	if (err == -ETIMEDOUT)
+		return err;
 	break_connection(client);
 	return -EPIPE;
 }
@@ -631,6 +653,7 @@ int request_start(struct portd_client *client, bool resumes, struct portd_ids *r
 	 */
 	for (i = 0; i <= HANG_UPS_MAX; i++) {
 		fd_close(&client->control_fd);
+		client->n_unanswered = 0;
 		err = reach_server(client, ret_why);
 		if (!err)
 			err = send_hello(client, resumes, ret_ids, ret_why);

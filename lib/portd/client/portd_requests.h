@@ -27,6 +27,7 @@ struct portd_client {
 	int (*reach)(int *ret_fd, struct portd_why *ret_why); /* NULL: connect to path */
 	bool broken;
 	int control_fd;
+	unsigned int n_unanswered; /* requests on it */
 	struct lease_page *page;
 	int page_fd;
 	unsigned int lease_count;      /* of the next request */
@@ -64,8 +65,9 @@ int request_start(struct portd_client *client, bool resumes, struct portd_ids *r
  * @ret_fd: two descriptors that were passed, or -1; owned by the caller. NULL: descriptors are
  *          closed. Unchanged if there is no response.
  *
- * Return: 0 when there is a response, whatever it says; -errno if the connection to cmportd has
- * ended.
+ * Return: 0 when there is a response, whatever it says; -ETIMEDOUT if there is none yet, which is
+ * dropped when it comes; another -errno if the connection to cmportd has ended, also after any
+ * error while the client resumes.
  */
 int request_exchange(struct portd_client *client, const struct portd_record *record, int fd,
 		     struct portd_reply *ret, int ret_fd[2]);
@@ -83,7 +85,7 @@ int request_ask(struct portd_client *client, const struct portd_record *record, 
 int request_ask_locked(struct portd_client *client, const struct portd_record *record, int fd,
 		       struct portd_reply *ret);
 
-/** request_try() - like request_ask_locked(), but return -EPIPE if cmportd is gone, or goes */
+/** request_try() - ask once. Return: 0 or -errno; -EPIPE if cmportd is gone, or goes. */
 int request_try(struct portd_client *client, const struct portd_record *record, int fd,
 		struct portd_reply *ret);
 

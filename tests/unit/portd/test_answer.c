@@ -127,6 +127,28 @@ TEST(client_waits_longer_for_a_busy_server)
 	ck_assert_int_eq(n_waits(work_on, 'R'), PORTD_ANSWER_WAITS_MAX);
 }
 
+/* cmportd would end the program's connections at the end of this one. */
+TEST(client_keeps_its_connection_to_a_server_that_answers_late)
+{
+	const struct portd_record record = { .type = PORTD_LEASE_IDS };
+	struct portd_record answer = { .type = PORTD_REPLY, .reply = { .first = 1 } };
+	struct portd_client client = { .data_fd = -1 };
+	struct portd_reply reply;
+	int pair[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	client.control_fd = pair[0];
+	is_timeless = true;
+	ck_assert_int_eq(request_ask_locked(&client, &record, -1, &reply), -ETIMEDOUT);
+	is_timeless = false;
+	for (; answer.reply.first <= 3; answer.reply.first++)
+		ck_assert_int_eq(request_send(pair[1], &answer, -1), 0);
+	ck_assert_int_eq(request_ask_locked(&client, &record, -1, &reply), 0);
+	ck_assert_uint_eq(reply.first, 3); /* the first was asked for twice */
+	close(pair[0]);
+	close(pair[1]);
+}
+
 /* --- refused clients -------------------------------------------------------- */
 
 static int refusal;
