@@ -139,8 +139,9 @@ static void check_wait(struct sim_id *id, char before, char letter)
 {
 	uint64_t mra_wait_ns = id->mra_wait_ns > WAIT_MAX_NS ? id->mra_wait_ns : WAIT_MAX_NS;
 	uint64_t busy_ns = id->host->busy_ns[id->peer];
-	uint64_t waited_ns = host_now(id->host).ns -
-			     (busy_ns > id->asked_ns ? busy_ns : id->asked_ns);
+	uint64_t now_ns = host_now(id->host).ns; /* it may have been set back since the MRA */
+	uint64_t since_ns = busy_ns > id->asked_ns && busy_ns < now_ns ? busy_ns : id->asked_ns;
+	uint64_t waited_ns = now_ns - since_ns;
 	uint64_t max_ns = (TRANSMISSIONS_MAX + 1) * mra_wait_ns;
 
 	if (letter == 't') {
