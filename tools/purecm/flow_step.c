@@ -299,8 +299,8 @@ static void count_msg(struct flow_step *step, uint64_t now_ns, const struct cm_m
 }
 
 /*
- * Retransmissions take at least a tenth of a second. A trace has a message that a host sends to
- * itself twice, outgoing and incoming; twice in the same direction means two messages.
+ * A retransmission comes at least 100 ms after the last transmission. A trace shows each message
+ * from a host to itself twice, outgoing and incoming; the same direction twice is two messages.
  */
 static bool is_copy(struct flow_step *step, const struct observation *observation)
 {

@@ -386,7 +386,7 @@ static int receive_reply(int from, struct portd_reply *ret, int ret_fd[2])
 	return 0;
 }
 
-/* Responses to earlier requests, for which nobody waits any more, come before it. */
+/* Late responses to earlier requests precede it, and are dropped. */
 static int await_reply(struct portd_client *client, struct portd_reply *ret, int ret_fd[2])
 {
 	bool is_last;
@@ -405,8 +405,8 @@ static int await_reply(struct portd_client *client, struct portd_reply *ret, int
 }
 
 /*
- * A cmportd that does not answer is stopped, or starved. It keeps its client: at the end of the
- * connection it would end those of the program.
+ * A cmportd that does not answer may be stopped. The client stays connected: if it closed the
+ * socket, cmportd would end the program's connections.
  */
 int request_exchange(struct portd_client *client, const struct portd_record *record, int fd,
 		     struct portd_reply *ret, int ret_fd[2])

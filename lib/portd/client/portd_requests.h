@@ -65,9 +65,9 @@ int request_start(struct portd_client *client, bool resumes, struct portd_ids *r
  * @ret_fd: two descriptors that were passed, or -1; owned by the caller. NULL: descriptors are
  *          closed. Unchanged if there is no response.
  *
- * Return: 0 when there is a response, whatever it says; -ETIMEDOUT if there is none yet, which is
- * dropped when it comes; another -errno if the connection to cmportd has ended, also after any
- * error while the client resumes.
+ * Return: 0 if a response arrived, even one with an error; -ETIMEDOUT if none arrived in time, in
+ * which case a late one is dropped; another -errno if the connection to cmportd has ended. While
+ * the client resumes, any error ends the connection.
  */
 int request_exchange(struct portd_client *client, const struct portd_record *record, int fd,
 		     struct portd_reply *ret, int ret_fd[2]);
@@ -85,7 +85,7 @@ int request_ask(struct portd_client *client, const struct portd_record *record, 
 int request_ask_locked(struct portd_client *client, const struct portd_record *record, int fd,
 		       struct portd_reply *ret);
 
-/** request_try() - ask once. Return: 0 or -errno; -EPIPE if cmportd is gone, or goes. */
+/** request_try() - send a request once. Return: 0 or -errno; -EPIPE if cmportd has ended. */
 int request_try(struct portd_client *client, const struct portd_record *record, int fd,
 		struct portd_reply *ret);
 

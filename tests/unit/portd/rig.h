@@ -181,7 +181,7 @@ struct rig_client {
 /** rig_client_from() - set the network namespace of later clients, or RIG_HOME. */
 void rig_client_from(uint64_t cookie);
 
-/** rig_start_takes() - have time pass while the next cmportd begins. */
+/** rig_start_takes() - set how long the next cmportd takes to begin. */
 void rig_start_takes(unsigned int ms);
 
 /** rig_client_as() - set the process of later clients; 0: unknown; -1: this one. */

@@ -127,7 +127,7 @@ TEST(client_waits_longer_for_a_busy_server)
 	ck_assert_int_eq(n_waits(work_on, 'R'), PORTD_ANSWER_WAITS_MAX);
 }
 
-/* cmportd would end the program's connections at the end of this one. */
+/* If the client closed its socket, cmportd would end the program's connections. */
 TEST(client_keeps_its_connection_to_a_server_that_answers_late)
 {
 	const struct portd_record record = { .type = PORTD_LEASE_IDS };

@@ -330,7 +330,7 @@ TEST(client_that_dies_while_resuming_has_each_connection_ended_once)
 	ck_assert_uint_eq(rig_server()->core.n_conns, 2);
 }
 
-/* Its report is of before: it would take back a REP that it gets in between. */
+/* The client's report is older than the REP, and would take it back. */
 TEST(client_gets_no_message_until_it_has_resumed)
 {
 	const struct cm_msg rep = scene_peer_rep(LIFE_REMOTE_ID, life_id());

@@ -298,7 +298,7 @@ static void end_searcher(pid_t pid)
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
 
-/* Any user may have a process of that name. */
+/* Any user can bind that name. */
 TEST(unstarted_cmportd_of_another_is_waited_for_a_second)
 {
 	const int turn = take_turn();

@@ -107,7 +107,7 @@ void recovery_return(struct server *server, const struct client *client)
 	}
 }
 
-/* Where hundreds of programs resume on a busy host, the last ones are late. */
+/* On a busy host, hundreds of programs take longer than GRACE_NS to resume. */
 static void await_more(struct server *server)
 {
 	const struct cm_time most = cm_time_after(server->begun_at, GRACE_MOST_NS);

@@ -12,7 +12,7 @@
 /** recovery_open() - take the files, and the listening socket. Return: as socket_dir_take(). */
 int recovery_open(struct server *server);
 
-/** recovery_begin() - begin the grace period, if there are clients that may resume */
+/** recovery_begin() - begin the grace period if clients may resume */
 void recovery_begin(struct server *server);
 
 /** recovery_close() - leave them, at the end */

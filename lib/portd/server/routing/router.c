@@ -395,7 +395,7 @@ void router_received(struct server *server, struct host_port *host_port,
 	may = !is_request(&in.msg) || may_ask(server, &in);
 	to = may ? receiver_of(server, &in) : NOBODY;
 	client = to < CLIENTS_MAX ? server->client[to] : NULL;
-	/* It is reporting what it had before: a REP in between would be taken back. */
+	/* Its reports are older than this message: they would take back a REP. */
 	if (client && client->resuming) {
 		stat_count(host_port, PORTD_COUNT_HELD_BACK, mad);
 		return;
