@@ -235,28 +235,31 @@ static ssize_t recv_from(struct rsock *rs, const struct iovec *iov, int n, int f
 }
 
 /* Public functions do not call each other, because a program may replace each of them. */
-static ssize_t send_buffer(int socket, const void *buf, size_t len, int flags,
-			   const struct sockaddr *addr, socklen_t bytes)
+static ssize_t send_buffer(int socket, const void *buf, size_t len, int flags)
 {
 	const struct iovec iov = { (void *)(uintptr_t)buf, len };
 
-	return rsock_call(socket, send_to(rs, &iov, 1, flags, addr, bytes));
+	return rsock_call(socket, send_to(rs, &iov, 1, flags, NULL, 0));
 }
 
 ssize_t rsendto(int socket, const void *buf, size_t len, int flags,
 		const struct sockaddr *dest_addr, socklen_t addrlen)
 {
-	return send_buffer(socket, buf, len, flags, dest_addr, addrlen);
+	const struct iovec iov = { (void *)(uintptr_t)buf, len };
+
+	return rsock_call(socket, rs->ops == &stream_ops && (dest_addr || addrlen)
+					  ? -EISCONN
+					  : send_to(rs, &iov, 1, flags, dest_addr, addrlen));
 }
 
 ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 {
-	return send_buffer(socket, buf, len, flags, NULL, 0);
+	return send_buffer(socket, buf, len, flags);
 }
 
 ssize_t rwrite(int socket, const void *buf, size_t count)
 {
-	return send_buffer(socket, buf, count, 0, NULL, 0);
+	return send_buffer(socket, buf, count, 0);
 }
 
 ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
@@ -264,9 +267,15 @@ ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 	return rsock_call(socket, send_to(rs, iov, iovcnt, 0, NULL, 0));
 }
 
+static bool has_control_data(const struct msghdr *msg)
+{
+	return msg->msg_control && msg->msg_controllen;
+}
+
+/* A stream sends to its peer, whatever the name is, as stock does. */
 static ssize_t send_message(struct rsock *rs, const struct msghdr *msg, int flags)
 {
-	if (msg->msg_controllen)
+	if (has_control_data(msg))
 		return -ENOTSUP;
 	if (msg->msg_iovlen > IOV_MAX)
 		return -EMSGSIZE;
@@ -312,7 +321,7 @@ static ssize_t recv_message(struct rsock *rs, struct msghdr *msg, int flags)
 {
 	ssize_t received;
 
-	if (msg->msg_controllen)
+	if (has_control_data(msg))
 		return -ENOTSUP;
 	if (msg->msg_iovlen > IOV_MAX)
 		return -EMSGSIZE;

@@ -47,7 +47,7 @@ struct rs_transfer {
 	const struct iovec *iov;
 	int n_iov;
 	int flags;
-	struct sockaddr *addr; /* of the receiver, or room for the sender's, or NULL */
+	struct sockaddr *addr; /* a datagram's receiver, or room for the sender's, or NULL */
 	socklen_t addr_bytes;  /* size of that room; after receiving, of the address */
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/rsocket/connecting.h"
 #include "lib/rsocket/iomap.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/roster.h"
@@ -231,8 +232,6 @@ ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out)
 	struct stream *s = stream_of(rs);
 	ssize_t sent;
 
-	if (out->addr)
-		return -EISCONN;
 	pthread_mutex_lock(&rs->lock);
 	sent = send_at_once(s, out);
 	if (!sent)
@@ -370,7 +369,6 @@ ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in)
 	struct stream *s = stream_of(rs);
 	ssize_t received;
 
-	in->addr_bytes = 0;
 	pthread_mutex_lock(&rs->lock);
 	if (rs->moved && !(in->flags & RSOCK_TAKE))
 		received = -EBADF;
@@ -378,6 +376,8 @@ ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in)
 		received = recv_at_once(s, in);
 	if (!received)
 		received = recv_with_token(s, in);
+	if (received > 0 && in->addr)
+		connect_copy_name(rdma_get_peer_addr(s->id), in->addr, &in->addr_bytes);
 	pthread_mutex_unlock(&rs->lock);
 	return received;
 }

@@ -292,6 +292,65 @@ static void transfers(int client, int server)
 	show("rsend of nothing", rsend(client, buf, 0, 0));
 }
 
+/* What a sent byte's receiver learns of its sender. */
+static void senders(int client, int server)
+{
+	struct sockaddr_in from = { 0 };
+	struct iovec in = { &(char){ 0 }, 1 };
+	struct msghdr msg = { .msg_iov = &in,
+			      .msg_iovlen = 1,
+			      .msg_name = &from,
+			      .msg_namelen = sizeof(from),
+			      .msg_flags = MSG_TRUNC };
+	socklen_t bytes = sizeof(from);
+
+	rwrite(client, "123", 3);
+	show("rrecvfrom", rrecvfrom(server, in.iov_base, 1, 0, generic_addr(&from), &bytes));
+	show("its size", bytes);
+	show("family of its address", from.sin_family);
+	bytes = 4;
+	show("rrecvfrom, short", rrecvfrom(server, in.iov_base, 1, 0, generic_addr(&from), &bytes));
+	show("its size", bytes);
+	from.sin_family = 0;
+	show("rrecvmsg with a name", rrecvmsg(server, &msg, 0));
+	show("its size", msg.msg_namelen);
+	show("family of its name", from.sin_family);
+	show("its flags", msg.msg_flags);
+}
+
+/* Sends a message; if that succeeds, takes the byte. */
+static void send_message(const char *what, int client, int server, const struct msghdr *msg)
+{
+	if (show(what, rsendmsg(client, msg, 0)) > 0)
+		rrecv(server, &(char){ 0 }, 1, MSG_WAITALL);
+}
+
+static void parts_of_messages(int client, int server)
+{
+	char room[64] = "";
+	struct iovec one = { room, 1 };
+	struct msghdr msg = { .msg_iov = &one, .msg_iovlen = 1, .msg_controllen = sizeof(room) };
+
+	send_message("rsendmsg with a size of control data", client, server, &msg);
+	rwrite(client, "y", 1);
+	show("rrecvmsg likewise", rrecvmsg(server, &msg, 0));
+	show("its size", msg.msg_controllen);
+	show("what is left", rrecv(server, room, 1, MSG_DONTWAIT));
+	rwrite(client, "y", 1);
+	msg.msg_control = room;
+	msg.msg_controllen = sizeof(room);
+	show("rrecvmsg with control data", rrecvmsg(server, &msg, 0));
+	show("what is left", rrecv(server, room, 1, MSG_DONTWAIT));
+	msg.msg_controllen = 0;
+	send_message("rsendmsg with control data of no size", client, server, &msg);
+	msg.msg_name = &server_addr;
+	msg.msg_namelen = sizeof(server_addr);
+	send_message("rsendmsg to an address", client, server, &msg);
+	msg.msg_iovlen = 0;
+	send_message("rsendmsg of no parts", client, server, &msg);
+	show("rsendto with a size only", rsendto(client, "x", 1, 0, NULL, sizeof(server_addr)));
+}
+
 static void selecting(int client, int server)
 {
 	struct timeval patience = { .tv_sec = 10 };
@@ -332,6 +391,8 @@ static void connected(void)
 	segments(client);
 	route(client);
 	transfers(client, server);
+	senders(client, server);
+	parts_of_messages(client, server);
 	selecting(client, server);
 	set_options(client, "connected");
 	ending(client, server);

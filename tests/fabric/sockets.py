@@ -31,6 +31,10 @@ DIFFERENT = {
         "rsend after it: 1": "rsend after it: ECONNRESET",
         "rrecv of the end: 1": "rrecv of the end: 0",
         "rsend when the peer has closed: 1": "rsend when the peer has closed: ECONNRESET",
+        # Stock leaves name and flags as they were. It sends the first part though there is none.
+        "family of its name: 0": "family of its name: 2",
+        "its flags: 32": "its flags: 0",
+        "rsendmsg of no parts: 1": "rsendmsg of no parts: 0",
         # Stock reads a byte as an int, and wants a byte; TCP takes both.
         "unconnected set IP_TOS: EINVAL": "unconnected set IP_TOS: 0",
         "unconnected IP_TOS then: 1040": "unconnected IP_TOS then: 16",

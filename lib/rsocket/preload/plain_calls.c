@@ -31,14 +31,8 @@ REAL_SAME(X)
 
 ssize_t transfer_send(int fd, struct sock *sock, const struct msghdr *msg, int flags)
 {
-	struct msghdr plain = *msg;
-	ssize_t result;
+	ssize_t result = rsendmsg(sock->rs, msg, flags);
 
-	if (sock_is_stream(sock)) {
-		plain.msg_name = NULL;
-		plain.msg_namelen = 0;
-	}
-	result = rsendmsg(sock->rs, &plain, flags);
 	if (result < 0 && relay_has_taken(fd, sock))
 		result = real()->sendmsg(fd, msg, flags);
 	return result;
