@@ -11,7 +11,7 @@
 
 #define REQUEST_WAIT_MS 20000
 #define N_REQUESTS	3
-#define END_MS		1000 /* for messages sent on behalf of ended programs to arrive */
+#define END_MS		1000  /* for messages sent on behalf of ended programs to arrive */
 #define PROMPT_MS	12000 /* what ends without a DREQ takes minutes */
 #define BY_EXIT		0
 #define BY_EXEC		(-1)
