@@ -211,14 +211,19 @@ static void begin_step(struct cm_context *ctx, struct cm_core *core, struct cm_t
 }
 
 /* An orphan has no owner to answer a DREQ, so answer here; free it when the protocol is done. */
-static void finish_step(struct cm_context *ctx, struct cm_conn *conn)
+static void tend_orphan(struct cm_context *ctx, struct cm_conn *conn)
 {
-	struct cm_port *port = conn->port;
-
 	if (conn->orphan && conn->state == CM_DREQ_RCVD)
 		cm_step(conn, CM_CALL_DREP, ctx);
 	if (conn->orphan && (conn->state == CM_IDLE || conn->state == CM_TIMEWAIT))
 		give_back(ctx->core, conn);
+}
+
+static void finish_step(struct cm_context *ctx, struct cm_conn *conn)
+{
+	struct cm_port *port = conn->port;
+
+	tend_orphan(ctx, conn);
 	if (port)
 		cm_admit(port, ctx);
 }
@@ -245,6 +250,7 @@ int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 {
 	bool asks = verb == CM_CALL_REQ || verb == CM_CALL_SIDR_REQ;
 	bool ends = verb == CM_CALL_DESTROY || verb == CM_CALL_FORGET;
+	bool only_ends = verb == CM_CALL_FORGET || (ends && conn->state == CM_IDLE);
 	struct cm_context ctx;
 	int err;
 
@@ -269,7 +275,10 @@ int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 		 */
 		cm_unindex_peer(conn, core);
 	}
-	finish_step(&ctx, conn);
+	if (only_ends)
+		tend_orphan(&ctx, conn);
+	else
+		finish_step(&ctx, conn);
 	return 0;
 }
 

@@ -218,6 +218,9 @@ struct cm_args {
  * @now:  current time
  * @out:  effects; overwritten
  *
+ * CM_CALL_FORGET, and CM_CALL_DESTROY of an idle connection, send nothing: no message had waited
+ * for them. A caller may end any number within one step of its own.
+ *
  * Return: 0; -EINVAL, with nothing changed, if the verb is not legal in the connection's state, or
  * starts a second connection on @conn (use cm_core_conn_new() for that).
  */

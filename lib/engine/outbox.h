@@ -9,6 +9,7 @@
 #include "cm/core.h"
 #include "lib/portd/client/portd_client.h"
 
+/* Of a message and a call, or of two calls; besides, any number that send nothing. */
 #define OUTBOX_MAX	  (2 * CM_SENDS_MAX)
 #define OUTBOX_CLOSED_MAX 4
 

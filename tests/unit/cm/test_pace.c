@@ -206,6 +206,30 @@ TEST(many_freed_slots_are_used_step_by_step)
 	ck_assert(!list_is_empty(&rig.port.requests.lane[0].waiting));
 }
 
+/* A caller ends many at once, whose effects share one outbox. */
+TEST(dropped_requests_and_idle_connections_send_nothing)
+{
+	struct cm_conn *request, *idle;
+
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	idle = rig.conn;
+	rig_call(&rig, CM_CALL_REJ);
+	ck_assert_int_eq(rig_state(&rig), CM_IDLE);
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	request = rig.conn;
+	rig.core.out_max = 0;
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rig.core.out_max = OUT_MAX;
+	take(request);
+	rig_call(&rig, CM_CALL_FORGET);
+	ck_assert_str_eq(rig_sent(&rig), "");
+	take(idle);
+	rig_call(&rig, CM_CALL_DESTROY);
+	ck_assert_str_eq(rig_sent(&rig), "");
+	rig_reach(&rig, CM_REQ_SENT, false);
+	ck_assert_str_eq(rig_sent(&rig), "REQ, REQ");
+}
+
 TEST(ports_have_separate_slots)
 {
 	struct mad_gid gid = { .raw = { 1 } };
