@@ -39,15 +39,20 @@ static void read_core(const struct cm_core *core, struct purecm_counters *ret)
 	ret->unsupported = core->count[CM_COUNT_UNSUPPORTED];
 }
 
-int purecm_get_counters(struct purecm_counters *counters, size_t bytes)
+static int get_counters(struct purecm_counters *counters, size_t bytes)
 {
 	struct purecm_counters all = { 0 };
 
 	if (!counters)
-		return api_return(-EINVAL);
+		return -EINVAL;
 	read_core(&engine_lock()->core, &all);
 	engine_unlock();
 	memset(counters, 0, bytes);
 	memcpy(counters, &all, bytes < sizeof(all) ? bytes : sizeof(all));
 	return 0;
+}
+
+int purecm_get_counters(struct purecm_counters *counters, size_t bytes)
+{
+	return api_return(get_counters(counters, bytes));
 }

@@ -69,9 +69,10 @@ struct ibv_context **rdma_get_devices(int *num_devices)
 
 void rdma_free_devices(struct ibv_context **list)
 {
-	int i;
+	int i, cancel_state = api_enter();
 
 	for (i = 0; list && list[i]; i++)
 		device_put(device_of(list[i]));
 	free(list);
+	api_leave(cancel_state);
 }

@@ -58,7 +58,10 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
+	int cancel_state = api_enter();
+
 	channel_close(channel_of(channel));
+	api_leave(cancel_state);
 }
 
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
@@ -76,11 +79,16 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	return api_result(err);
 }
 
-int rdma_ack_cm_event(struct rdma_cm_event *event)
+static int ack_cm_event(struct rdma_cm_event *event)
 {
 	if (!event)
-		return api_return(-EINVAL);
+		return -EINVAL;
 	if (!id_check(&event_of(event)->owner->pub))
 		event_ack(event_of(event));
 	return 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	return api_return(ack_cm_event(event));
 }

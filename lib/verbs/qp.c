@@ -214,10 +214,12 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
+	int cancel_state;
 	struct ibv_qp *qp;
 
 	if (id_check(id))
 		return;
+	cancel_state = api_enter();
 	/* Released while the verb waits until the queue pair's events are acknowledged. */
 	lock_take(&id_of(id)->qp_lock, LOCK_QP);
 	qp = id->qp;
@@ -226,4 +228,5 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 	command_check();
 	ibv_destroy_qp(qp);
 	drop_cqs(id);
+	api_leave(cancel_state);
 }

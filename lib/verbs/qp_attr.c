@@ -177,7 +177,7 @@ uint32_t qp_qkey(struct id *id)
 	return qkey;
 }
 
-int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
+static int init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
 {
 	int mask = 0;
 	int err = qp_attr && qp_attr_mask ? id_check(id) : -EINVAL;
@@ -186,5 +186,10 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *q
 		err = qp_attr_fill(id_of(id), qp_attr, false, &mask);
 	if (!err)
 		*qp_attr_mask = mask;
-	return api_return(err);
+	return err;
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
+{
+	return api_return(init_qp_attr(id, qp_attr, qp_attr_mask));
 }

@@ -94,10 +94,14 @@ int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_ini
 
 void rdma_destroy_srq(struct rdma_cm_id *id)
 {
+	int cancel_state;
+
 	if (id_check(id))
 		return;
+	cancel_state = api_enter();
 	command_check();
 	ibv_destroy_srq(id->srq);
 	id->srq = NULL;
 	cq_drop(id);
+	api_leave(cancel_state);
 }

@@ -130,6 +130,12 @@ COMMAND = re.compile(r"\bibv_(?:query_(?:port|pkey|gid|device)\w*|open_(?:device
                      r"create_(?:ah|cq|qp|srq)\w*|modify_\w+|destroy_(?:ah|cq|qp|srq)|"
                      r"(?:at|de)tach_mcast|reg_mr|dereg_mr)\(")
 LOCKLESS = ("lib/rsocket/", "lib/portd/server/")  # never hold the engine's lock
+# Public functions that neither lock nor wait, or do so in other public functions only.
+BORDERLESS = {"rdma_create_ep", "rdma_destroy_ep", "rdma_event_str", "rdma_freeaddrinfo",
+              "rdma_get_dst_port", "rdma_get_remote_ece", "rdma_get_src_port",
+              "rdma_join_multicast", "rdma_set_local_ece", "purecm_reject_str", "purecm_sidr_str"}
+BORDER = re.compile(r"\b(?:(?:api|sync)_return\(\s*\w+(?:\(|, )|api_enter\(|rsock_(?:call|with)\(|"
+                    r"(?:send|recv)_buffer\()")
 STATE = re.compile(r"(?:->|\.)state\s*=(?!=)")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X{3})\b")
 MACHINE_PATH = re.compile(r"(?<![\w.$}>])/(?:wo" r"rk|home|Users|tmp/build|tmp/brief)\b")
@@ -237,6 +243,16 @@ def commands_are_checked():
     for name, number, ours, _ in includes():
         if name.startswith(LOCKLESS) and ours == "lib/engine/engine.h":
             yield f"{name}:{number}: LOCKLESS says that it does not hold the engine's lock"
+
+
+def public_calls_are_not_cancelled():
+    """in lib/, public functions put off cancellation"""
+    public = set(re.findall(r"\b(\w+);", (ROOT / "lib/librdmacm.map").read_text(encoding="utf-8")))
+    for name, function, number, length in functions():
+        if name.startswith("lib/") and name.endswith(".c") and function in public - BORDERLESS:
+            lines = (ROOT / name).read_text(encoding="utf-8").splitlines()[number - 1:][:length]
+            if not BORDER.search("\n".join(strip_comments(lines))):
+                yield f"{name}:{number}: {function} is not within api_enter() and api_leave()"
 
 
 def functions():
@@ -453,10 +469,10 @@ class Skip(Exception):
 
 
 RULES = (include_arrows, pure_headers, pure_calls, one_place_for_states, one_place_for_threads,
-         commands_are_checked, short_functions, short_files, plain_comments, predicates,
-         narrow_lines, narrow_pages, opening_comments, finished, no_machine_paths,
-         mended_flakes, printable_names, no_fixed_waits, written_tests_are_counted,
-         clang_format)
+         commands_are_checked, public_calls_are_not_cancelled, short_functions, short_files,
+         plain_comments, predicates, narrow_lines, narrow_pages, opening_comments, finished,
+         no_machine_paths, mended_flakes, printable_names, no_fixed_waits,
+         written_tests_are_counted, clang_format)
 
 
 def verdict_of(rule):
