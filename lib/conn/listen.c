@@ -126,10 +126,11 @@ static int make_own_channel(struct id *child)
 	return 0;
 }
 
-/* Refuses a request that cannot be attached if its listener is synchronous. */
+/* Refuses a request whose id cannot be attached: programs use its device unchecked. */
 int listen_request_taken(struct event *event)
 {
 	struct id *child = event->subject;
+	bool is_sync = id_is_sync(event->owner);
 	int err;
 
 	make_room_in_backlog(event->owner);
@@ -142,12 +143,13 @@ int listen_request_taken(struct event *event)
 	if (err)
 		warning_of_new_id(err);
 	device_close_unused(true);
-	err = id_is_sync(event->owner) ? make_own_channel(child) : 0;
-	if (err) {
-		child->destroy(child);
-		id_credit(event->owner, event);
-	}
-	return err;
+	if (!err && is_sync)
+		err = make_own_channel(child);
+	if (!err)
+		return 0;
+	child->destroy(child);
+	id_credit(event->owner, event);
+	return is_sync ? err : EVENT_DROPPED;
 }
 
 /* Return: CONNECT_REQUEST, of a new id; NULL when out of memory. */

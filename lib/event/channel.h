@@ -27,6 +27,8 @@
 struct id;
 struct group;
 
+#define EVENT_DROPPED 1
+
 struct event {
 	struct rdma_cm_event pub; /* first; the part that the program sees */
 	struct list link;	  /* in the channel's queue */
@@ -36,7 +38,8 @@ struct event {
 	struct group *group; /* multicast group that is also charged, or NULL */
 	/*
 	 * Applies the event to its id, as the program sees it, or NULL. Called in the program's
-	 * thread when it takes the event. Return: 0; -errno if the event is obsolete.
+	 * thread when it takes the event. Return: 0; -errno if the event is obsolete;
+	 * EVENT_DROPPED if it is freed, and the program gets the next one.
 	 */
 	int (*taken)(struct event *event);
 	struct ibv_ece ece; /* of REQ and REP */

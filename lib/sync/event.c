@@ -31,19 +31,20 @@ int event_take(struct channel *channel, int cancel_state, struct event **ret)
 	struct event *event;
 	int err;
 
-	for (;;) {
+	do {
 		err = channel_take(channel, cancel_state, &event);
 		if (err)
 			return err;
-		if (!is_redundant(event))
-			break;
-		event_ack(event);
-	}
-	err = event->taken ? event->taken(event) : 0;
-	if (err)
-		return err;
-	*ret = event;
-	return 0;
+		if (is_redundant(event)) {
+			event_ack(event);
+			err = EVENT_DROPPED;
+		} else if (event->taken) {
+			err = event->taken(event);
+		}
+	} while (err == EVENT_DROPPED);
+	if (!err)
+		*ret = event;
+	return err;
 }
 
 struct rdma_event_channel *rdma_create_event_channel(void)

@@ -22,8 +22,9 @@ static inline struct event *event_of(struct rdma_cm_event *pub)
  *
  * The id of a synchronous listener's request is synchronous, too.
  *
- * Return: 0; as channel_take(); -EMFILE or -ENOMEM if the id of a request could not be made
- * synchronous, which refuses the request.
+ * Return: 0; as channel_take(); if the id of a synchronous listener's request could not be made,
+ * why not: the request is refused. Other listeners' are refused likewise, and the next event is
+ * taken.
  */
 int event_take(struct channel *channel, int cancel_state, struct event **ret);
 

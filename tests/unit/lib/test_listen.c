@@ -297,6 +297,18 @@ TEST(new_id_has_both_addresses_and_the_device)
 	ck_assert_ptr_eq(child->pub.verbs, &fake.verbs.context);
 }
 
+TEST(request_without_a_device_for_its_id_is_refused)
+{
+	rig_listener(1);
+	rig_request(ID);
+	rig.device->pd = NULL; /* as before the first id on it */
+	fake.fail_at = fake.n_calls + 1;
+	rig_expect_nothing();
+	ck_assert_int_eq(fake_cmportd_message(CM_ATTR_REJ).rej.reason, CM_REJ_CONSUMER);
+	rig_request(ID + 1);
+	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+}
+
 TEST(duplicate_request_is_answered_with_mra_and_reported_once)
 {
 	rig_listener(2);

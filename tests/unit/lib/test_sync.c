@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Synchronous ids (lib/sync/sync.h) without a device: the tests post the events of the calls. */
+/* Synchronous ids (lib/sync/sync.h) by themselves: the tests post the events of the calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +11,7 @@
 #include "lib/engine/engine.h"
 #include "lib/sync/event.h"
 #include "lib/sync/sync.h"
+#include "tests/unit/lib/fake_id.h"
 #include "tests/unit/test.h"
 
 static struct channel *channel;
@@ -33,6 +34,7 @@ static struct id *new_id(struct channel *of)
 
 static void setup(void)
 {
+	fake_verbs_begin();
 	ck_assert_int_eq(channel_new(&channel), 0);
 	id = new_id(channel);
 	child = NULL;
@@ -72,6 +74,8 @@ static void post_request(void)
 	ck_assert_ptr_nonnull(event);
 	event->taken = listen_request_taken;
 	child = new_id(id->channel);
+	child->pub.qp_type = IBV_QPT_UD;
+	child->path.gid.verbs = fake_device_list()->verbs;
 	event->subject = child;
 	event->pub.id = &child->pub;
 	event->pub.listen_id = &id->pub;
