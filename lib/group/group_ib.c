@@ -85,7 +85,8 @@ static void announce_failure(struct group *group, int err)
 
 	if (!event)
 		return;
-	multicast_fill_event(event, group);
+	event->group = group;
+	event->pub.param.ud.private_data = group->context;
 	id_post(event);
 }
 

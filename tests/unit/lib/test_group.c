@@ -280,11 +280,18 @@ TEST_LOOP(event_on_infiniband_has_the_administrators_parameters, 0, 2)
 
 TEST(refusal_of_the_administrator_is_an_event)
 {
+	struct rdma_cm_event *event;
+
 	move_to_infiniband();
 	ck_assert_int_eq(join("239.1.2.3"), 0);
 	answer(0, &broadcast);
 	answer(-EACCES, &broadcast);
-	rig_expect(RDMA_CM_EVENT_MULTICAST_ERROR, -EACCES);
+	event = rig_next();
+	ck_assert_int_eq(event->event, RDMA_CM_EVENT_MULTICAST_ERROR);
+	ck_assert_int_eq(event->status, -EACCES);
+	ck_assert_ptr_eq(event->param.ud.private_data, &context);
+	ck_assert_uint_eq(event->param.ud.qp_num, 0);
+	rdma_ack_cm_event(event);
 }
 
 TEST(without_a_broadcast_group_there_is_no_ip_group)
