@@ -246,14 +246,14 @@ int addrinfo_find(const char *node, const char *service, const struct rdma_addri
 		  int cancel_state, struct rdma_addrinfo **ret, int *ret_eai)
 {
 	struct rdma_addrinfo *rai;
-	int rc;
+	int rc = !node && !service && !hints ? -EINVAL : 0;
 
 	*ret_eai = 0;
-	if (!node && !service && !hints)
-		return -EINVAL;
 	/* Addresses are useless without a device, so fail early. */
-	if (device_list_check())
-		return -ENODEV;
+	if (!rc)
+		rc = device_list_check();
+	if (rc)
+		return rc;
 	if (hints && hints->ai_flags & RAI_SA)
 		return find_service(node, service, hints->ai_flags, cancel_state, ret);
 	rai = calloc(1, sizeof(*rai));

@@ -7,6 +7,7 @@
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "tests/unit/fake_verbs.h"
 #include "tests/unit/test.h"
@@ -45,6 +46,17 @@ TEST(host_without_devices_has_no_addresses)
 	fake.n_listed = 0;
 	ck_assert_int_eq(rdma_getaddrinfo("192.0.2.1", NULL, NULL, &found), -1);
 	ck_assert_int_eq(errno, ENODEV);
+}
+
+TEST(lack_of_descriptors_is_no_lack_of_devices)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, limit.rlim_max });
+	ck_assert_int_eq(rdma_getaddrinfo("192.0.2.1", NULL, NULL, &found), -1);
+	ck_assert_int_eq(errno, EMFILE);
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 TEST(node_is_a_destination)
