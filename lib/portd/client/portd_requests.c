@@ -339,12 +339,13 @@ static bool waits_for_cpu(int fd)
 static int poll_once(int fd)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-	int64_t until = now_ms() + PORTD_ANSWER_MS;
+	int64_t left_ms, until = now_ms() + PORTD_ANSWER_MS;
 	int n;
 
-	do
-		n = poll(&poll_fd, 1, (int)(until - now_ms()));
-	while (n < 0 && errno == EINTR && now_ms() < until);
+	do {
+		left_ms = until - now_ms();
+		n = poll(&poll_fd, 1, left_ms > 0 ? (int)left_ms : 0);
+	} while (n < 0 && errno == EINTR && left_ms > 0);
 	if (n < 0)
 		return -errno;
 	return n ? 0 : -ETIMEDOUT;
