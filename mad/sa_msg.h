@@ -37,8 +37,6 @@ enum sa_attr {
 #define SA_PATH_SERVICE_ID	UINT64_C(0x3) /* 64 bits are two components */
 #define SA_PATH_DGID		(UINT64_C(1) << 2)
 #define SA_PATH_SGID		(UINT64_C(1) << 3)
-#define SA_PATH_DLID		(UINT64_C(1) << 4)
-#define SA_PATH_SLID		(UINT64_C(1) << 5)
 #define SA_PATH_TRAFFIC_CLASS	(UINT64_C(1) << 10)
 #define SA_PATH_REVERSIBLE	(UINT64_C(1) << 11)
 #define SA_PATH_NUMB_PATH	(UINT64_C(1) << 12)

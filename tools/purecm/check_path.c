@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "lib/device/device_sysfs.h"
 #include "tools/purecm/checkup.h"
+#include "tools/purecm/pcapng.h"
 #include "tools/purecm/subcommand.h"
 
 #define LOOK_AGAIN_MS 50
@@ -301,18 +302,6 @@ static int open_echo(struct echo *echo, const union addr *dst)
 	return err;
 }
 
-static uint16_t icmp_checksum(const uint8_t *bytes, size_t n)
-{
-	uint32_t sum = 0;
-	size_t i;
-
-	for (i = 0; i < n; i += 2)
-		sum += (uint32_t)(bytes[i] << 8 | bytes[i + 1]);
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
-
 /* Return: size of the largest fragment of the response; 0: not fragmented. */
 static int fragment_of(struct msghdr *answer)
 {
@@ -363,7 +352,7 @@ static int send_echo(const struct echo *echo, size_t bytes)
 	uint16_t sum;
 
 	memcpy(request + ICMP_HEADER, echo->cookie, COOKIE_BYTES);
-	sum = icmp_checksum(request, bytes);
+	sum = check_sum(request, bytes);
 	request[2] = (uint8_t)(sum >> 8);
 	request[3] = (uint8_t)sum;
 	for (i = 0; i < TRIES && ret < 0; i++) {

@@ -30,7 +30,7 @@ _purecm() {
 		return
 	fi
 	case $command$before in
-	*-r | *--read | *-w | *--write | *--page | *--output | timeline-o | *-l | *--library | *--socket)
+	*-r | *--read | *-w | *--write | *--output | timeline-o | *-l | *--library | *--socket)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		;;
 	ping-i | ping--interface) ;;

@@ -188,7 +188,6 @@ int pcapng_close(struct pcapng *pcapng)
 
 #define MAC_BYTES    12
 #define IP4_BYTES    20
-#define IP6_BYTES    40
 #define UDP_BYTES    8
 #define LRH_BYTES    8
 #define BTH_BYTES    12
@@ -224,7 +223,7 @@ static uint8_t *put24(uint8_t *at, uint32_t value)
 	return put16(at + 1, value & 0xffff);
 }
 
-static unsigned int check_sum(const uint8_t *bytes, size_t n)
+uint16_t check_sum(const uint8_t *bytes, size_t n)
 {
 	uint32_t sum = 0;
 	size_t i;
@@ -233,7 +232,7 @@ static unsigned int check_sum(const uint8_t *bytes, size_t n)
 		sum += (uint32_t)bytes[i] << 8 | bytes[i + 1];
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
-	return ~sum & 0xffff;
+	return (uint16_t)~sum;
 }
 
 static uint8_t *put_ip4(uint8_t *at, const struct observation *observation)

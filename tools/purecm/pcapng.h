@@ -48,4 +48,7 @@ int pcapng_close(struct pcapng *file);
 size_t wrap_mad(const struct observation *observation, uint8_t ret_packet[WRAP_BYTES_MAX],
 		int *ret_link_type);
 
+/** check_sum() - the checksum of IP and ICMP; @n: even */
+uint16_t check_sum(const uint8_t *bytes, size_t n);
+
 #endif

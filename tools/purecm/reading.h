@@ -79,9 +79,6 @@ const char *reading_name(const struct reading *reading);
 /** reading_is_once() - return whether the source can be read only once */
 bool reading_is_once(const struct reading *reading);
 
-/** timeline_write() - write a web page; @path: NULL, "-": standard output. Return: exit status. */
-int timeline_write(const struct reading *reading, const char *path);
-
 /** filter_takes_flow() - return whether a flow is selected, by what is known so far */
 bool filter_takes_flow(const struct filter *filter, const struct flow *flow);
 

@@ -143,7 +143,6 @@ static void print_port_labels(const struct snapshot *snapshot, uint8_t port)
 struct census {
 	uint32_t n_ids[UINT8_MAX + 1];
 	uint32_t n_conns[UINT8_MAX + 1];
-	uint64_t n_retries;
 };
 
 static struct census *take_census(const struct snapshot *snapshot)

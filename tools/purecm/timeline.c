@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm timeline, and purecm trace --page: a web page with a picture of a capture, HTML with SVG,
- * without scripts and external resources. Connections are lanes with a line for each end; messages
- * are arrows between them.
+ * purecm timeline: a web page with a picture of a capture, HTML with SVG, without scripts and
+ * external resources. Connections are lanes with a line for each end; messages are arrows between
+ * them.
  *
  * Time runs to the right, on one scale for all connections. Distances grow with the logarithm of
  * time, so that messages microseconds apart can be distinguished beside waits of minutes. Pauses of
@@ -554,7 +554,8 @@ static int write_page(const struct reading *reading, const struct log *log, cons
 	return is_broken ? -EIO : 0;
 }
 
-int timeline_write(const struct reading *reading, const char *path)
+/* @path: NULL, "-": standard output. Return: exit status. */
+static int draw(const struct reading *reading, const char *path)
 {
 	struct log log = { .count = 0 };
 	int err = read_log(reading, &log);
@@ -598,5 +599,5 @@ int timeline_main(int argc, char **argv)
 	struct timeline timeline = { .output = NULL };
 
 	command_parse(&usage, argc, argv, &timeline);
-	return timeline_write(&timeline.reading, timeline.output);
+	return draw(&timeline.reading, timeline.output);
 }

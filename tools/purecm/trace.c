@@ -17,7 +17,6 @@
 struct trace {
 	struct reading reading; /* first */
 	const char *write;
-	const char *page;
 	bool verbose;
 	bool json;
 	bool chart;
@@ -36,8 +35,8 @@ static void check_options(const void *input, struct argp_state *state)
 	const struct trace *trace = input;
 
 	reading_check(&trace->reading, state);
-	if (trace->verbose + trace->json + trace->chart + !!trace->page > 1)
-		argp_error(state, "-v, --json, --chart and --page exclude each other");
+	if (trace->verbose + trace->json + trace->chart > 1)
+		argp_error(state, "-v, --json and --chart exclude each other");
 }
 
 /* clang-format off */
@@ -51,8 +50,6 @@ static const struct command_option options[] = {
 	{ "chart", 0, NULL,
 	  "one connection as a sequence chart: the first that the filters let through",
 	  COMMAND_FLAG_AT(trace, chart) },
-	{ "page", 0, "FILE", "a web page with a picture of all connections, as timeline draws it",
-	  COMMAND_TEXT_AT(trace, page) },
 	{ "json", 'j', NULL, "an object a line", COMMAND_FLAG_AT(trace, json) },
 	{ "time", 't', NULL, "times of day, not since the first message",
 	  COMMAND_FLAG_AT(trace, show.is_absolute) },
@@ -217,8 +214,6 @@ int trace_main(int argc, char **argv)
 	int err;
 
 	command_parse(&usage, argc, argv, &trace);
-	if (trace.page)
-		return timeline_write(&trace.reading, trace.page);
 	/* Live messages must be shown at once; tracer.c flushes itself. */
 	if (trace.reading.interface || (trace.reading.file && reading_is_once(&trace.reading)))
 		setlinebuf(stdout);

@@ -162,14 +162,6 @@ bool socket_dir_is_handed_over(void)
 	return pid && fds && strtol(pid, NULL, 10) == getpid() && strtol(fds, NULL, 10) > 0;
 }
 
-static bool has_option(int fd, int option, int wanted)
-{
-	int value = -1;
-	socklen_t bytes = sizeof(value);
-
-	return getsockopt(fd, SOL_SOCKET, option, &value, &bytes) == 0 && value == wanted;
-}
-
 static int refuse_socket(const char *why)
 {
 	log_warn("the socket from systemd %s; see cmportd.socket", why);
@@ -184,8 +176,8 @@ static int use_activated_socket(struct socket_dir *dir, bool is_one)
 
 	if (!is_one)
 		return refuse_socket("is not the only one");
-	if (!has_option(fd, SO_DOMAIN, AF_UNIX) || !has_option(fd, SO_TYPE, SOCK_SEQPACKET) ||
-	    !has_option(fd, SO_ACCEPTCONN, 1))
+	if (!fd_option_is(fd, SO_DOMAIN, AF_UNIX) || !fd_option_is(fd, SO_TYPE, SOCK_SEQPACKET) ||
+	    !fd_option_is(fd, SO_ACCEPTCONN, 1))
 		return refuse_socket("is no ListenSequentialPacket= with a path");
 	if (getsockname(fd, (struct sockaddr *)&addr, &bytes) ||
 	    strncmp(addr.sun_path, dir->path, sizeof(addr.sun_path)) != 0)
