@@ -36,7 +36,11 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes);
 /** listen_accept_now() - RSOCK_ACCEPT: listen_accept() without waiting */
 int listen_accept_now(struct rsock *rs);
 
-/** listen_end() - close the sockets that were not accepted; the service's lock must be held */
+/**
+ * listen_end() - close the sockets that were not accepted; the service's lock must be held
+ *
+ * A socket that rshutdown() has ended refuses what is yet to come.
+ */
 void listen_end(struct stream *listener);
 
 /** connect_copy_name() - copy an address to a program, truncated to its room as by accept() */

@@ -141,14 +141,20 @@ static int stream_shutdown(struct rsock *rs, int how)
 		[SHUT_RDWR] = STREAM_EV_SHUT_RDWR,
 	};
 	struct stream *s = stream_of(rs);
+	bool has_listened;
 	int err;
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
+	service_lock();
 	pthread_mutex_lock(&rs->lock);
 	stream_progress(rs);
 	err = stream_apply(s, events[how], 0) == -EINVAL ? -ENOTCONN : 0;
+	has_listened = !err && s->state == STREAM_BOUND;
 	pthread_mutex_unlock(&rs->lock);
+	if (has_listened)
+		listen_end(s);
+	service_unlock();
 	return err || how == SHUT_RD ? err : leave_begin(s, -1);
 }
 
@@ -164,7 +170,9 @@ static void stream_close(struct rsock *rs)
 
 	pthread_mutex_lock(&rs->lock);
 	stream_progress(rs);
-	stream_apply(s, STREAM_EV_SHUT_RDWR, 0);
+	/* A thread in raccept() gets EBADF. */
+	if (s->state != STREAM_LISTENING)
+		stream_apply(s, STREAM_EV_SHUT_RDWR, 0);
 	pthread_mutex_unlock(&rs->lock);
 	if (s->memory.has_qp)
 		leave_begin(s, lingers ? linger_s * 1000 : -1);

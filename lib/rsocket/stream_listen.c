@@ -131,7 +131,7 @@ static void handle_request(struct stream *listener, struct rdma_cm_id *id)
 		listen_forget(id_of(id));
 		return;
 	}
-	if (fcntl(id->channel->fd, F_SETFL, O_NONBLOCK) ||
+	if (listener->state != STREAM_LISTENING || fcntl(id->channel->fd, F_SETFL, O_NONBLOCK) ||
 	    stream_new(id, listener->domain, listener, &child)) {
 		rdma_reject(id, NULL, 0);
 		rdma_destroy_id(id);
@@ -189,7 +189,7 @@ static int listen_on(struct stream *s, int backlog)
 		return -EBADF;
 	if (s->state != STREAM_IDLE && s->state != STREAM_BOUND && !is_listening)
 		return -EINVAL;
-	if (!is_listening && rdma_listen(s->id, backlog))
+	if (!s->backlog && rdma_listen(s->id, backlog))
 		return -errno;
 	err = stream_apply(s, STREAM_EV_LISTEN, 0);
 	s->backlog = backlog > 0 && backlog < BACKLOG_MAX ? (unsigned int)backlog : BACKLOG_MAX;
@@ -217,19 +217,26 @@ static bool has_ready(struct rsock *rs)
 	return !list_is_empty(&stream_of(rs)->ready);
 }
 
-/* Return: the first ready socket, or NULL. */
-static struct stream *take_ready(struct stream *listener)
+static bool accept_would_not_wait(struct rsock *rs)
 {
-	struct stream *child = NULL;
+	return has_ready(rs) || stream_of(rs)->state != STREAM_LISTENING;
+}
+
+/* @ret: the first ready socket. Return: 0; -EAGAIN if there is none; -EINVAL without a listener. */
+static int take_ready(struct stream *listener, struct stream **ret)
+{
+	int err;
 
 	pthread_mutex_lock(&listener->base.lock);
+	err = listener->state == STREAM_LISTENING ? -EAGAIN : -EINVAL;
 	if (has_ready(&listener->base)) {
-		child = container_of(listener->ready.next, struct stream, sibling);
-		list_remove(&child->sibling);
+		*ret = container_of(listener->ready.next, struct stream, sibling);
+		list_remove(&(*ret)->sibling);
 		listener->n_ready--;
+		err = 0;
 	}
 	pthread_mutex_unlock(&listener->base.lock);
-	return child;
+	return err;
 }
 
 /* @flags: MSG_DONTWAIT */
@@ -241,15 +248,11 @@ static int accept_child(struct rsock *rs, struct sockaddr *addr, socklen_t *byte
 	int fd, err;
 
 	pthread_mutex_lock(&rs->lock);
-	err = listener->state == STREAM_LISTENING ? 0 : -EINVAL;
 	deadline = wait_deadline_of(&listener->options.recv_timeout);
 	pthread_mutex_unlock(&rs->lock);
-	if (err)
-		return err;
-	while (!(child = take_ready(listener))) {
-		if (rsock_is_nonblocking(rs, flags))
-			return -EAGAIN;
-		err = wait_restarted(rs, POLLIN, has_ready, deadline);
+	while ((err = take_ready(listener, &child))) {
+		if (err == -EAGAIN && !rsock_is_nonblocking(rs, flags))
+			err = wait_restarted(rs, POLLIN, accept_would_not_wait, deadline);
 		if (err)
 			return err;
 	}
@@ -286,6 +289,7 @@ void listen_end(struct stream *listener)
 	list_for_each_entry_safe (child, &listener->pending, sibling)
 		drop_child(child);
 	/* One at a time, because a raccept() in progress takes sockets too. */
-	while ((child = take_ready(listener)))
+	while (take_ready(listener, &child) == 0)
 		drop_child(child);
+	service_resume(&listener->cm);
 }

@@ -9,6 +9,7 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/fabric/preload_rig.h"
@@ -314,5 +315,55 @@ TEST(threads_that_accept_wait_for_both_kinds)
 		for (int i = 0; i < N_ACCEPTING; i++)
 			pthread_join(thread[i], NULL);
 	}
+}
+END_TEST
+
+/* --- shutdown() of a listener ------------------------------------------------- */
+
+static void *accept_none(void *unused)
+{
+	int fd = accept(the.listener, NULL, NULL);
+
+	return fd < 0 ? (void *)(intptr_t)errno : unused;
+}
+
+/* Many servers end a thread so. */
+TEST(shutdown_of_a_listener_ends_accept)
+{
+	struct pollfd fd = { .fd = the.listener, .events = POLLIN | POLLOUT };
+	int client = socket(AF_INET, SOCK_STREAM, 0);
+	pthread_t thread;
+	void *err;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, accept_none, NULL), 0);
+	poll(NULL, 0, SOON_MS);
+	ck_assert_int_eq(shutdown(the.listener, SHUT_WR), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert_int_eq(shutdown(the.listener, SHUT_RDWR), 0);
+	ck_assert_int_eq(pthread_join(thread, &err), 0);
+	ck_assert_int_eq((intptr_t)err, EINVAL);
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert_int_eq(fd.revents, POLLHUP | POLLOUT);
+	ck_assert_int_eq(wait_by_epoll(the.listener, WAIT_MS), 1);
+	ck_assert_int_eq(connect(client, (void *)&the.addr, sizeof(the.addr)), -1);
+	ck_assert_int_eq(errno, ECONNREFUSED);
+	ck_assert_int_eq(shutdown(the.listener, SHUT_RDWR), -1);
+	ck_assert_int_eq(errno, ENOTCONN);
+	ck_assert_int_eq(listen(the.listener, 8), 0);
+	connect_pair();
+}
+END_TEST
+
+/* As TCP's, also of one that nobody has waited for since a fork(). */
+TEST(shutdown_of_a_listener_without_rsocket_succeeds)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child)
+		_exit(shutdown(the.listener, SHUT_RDWR) || accept(the.listener, NULL, NULL) >= 0 ||
+		      errno != EINVAL);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
 }
 END_TEST

@@ -148,6 +148,19 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 	return sock ? fallback_connect(fd, sock, addr, bytes) : real()->connect(fd, addr, bytes);
 }
 
+/* A listener has two sockets, or only that of TCP. */
+EXPORT int shutdown(int fd, int how)
+{
+	struct sock *sock = map_socket(fd);
+	int result = sock ? rshutdown(sock->rs, how) : -1;
+
+	if (!sock || (result && relay_has_taken(fd, sock)))
+		return real()->shutdown(fd, how);
+	if (sock->tcp >= 0 && (result || sock->backlog >= 0))
+		result = real()->shutdown(sock->tcp, how);
+	return result;
+}
+
 /* --- names --------------------------------------------------------------- */
 
 /* The end of a relay has the names of its socket. Return: 0. */

@@ -37,7 +37,6 @@
  * socket behind the descriptor, parameters, and the arguments after the descriptor.
  */
 #define REAL_SAME(X)                                                                             \
-	X(int, shutdown, map_socket, (int fd, int how), how)                                   \
 	X(ssize_t, recv, map_socket, (int fd, void *buf, size_t bytes, int flags),             \
 	  buf, bytes, flags)                                                                     \
 	X(ssize_t, recvfrom, map_socket,                                                       \
@@ -65,6 +64,7 @@
 	X(int, listen, (int fd, int backlog))                                                    \
 	X(int, accept4, (int fd, struct sockaddr *addr, socklen_t *bytes, int flags))            \
 	X(int, connect, (int fd, const struct sockaddr *addr, socklen_t bytes))                  \
+	X(int, shutdown, (int fd, int how))                                                      \
 	X(int, close, (int fd))                                                                  \
 	X(int, close_range, (unsigned int first, unsigned int last, int flags))                  \
 	X(long, syscall, (long number, ...))                                                     \

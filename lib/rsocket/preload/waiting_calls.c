@@ -103,8 +103,7 @@ static int take_results(struct pollfd *fds, nfds_t n, const struct pollfd *from)
 		struct sock *sock = map_socket(fds[i].fd);
 
 		fds[i].revents = from[i].revents;
-		if (from[n + i].revents & POLLIN)
-			fds[i].revents |= fds[i].events & POLLIN;
+		fds[i].revents |= from[n + i].revents & ((fds[i].events & POLLIN) | POLLHUP);
 		if (sock && from[i].revents & POLLERR && fallback_retry(fds[i].fd, sock))
 			again = true;
 		else if (from[i].revents & POLLNVAL && from[i].fd != fds[i].fd &&
