@@ -273,6 +273,8 @@ static bool handle_received(struct dgram *d, struct dgram_qp *qp, const struct i
 
 	if (bytes > DGRAM_SLOT_BYTES || header < 0 || !is_sent_from(qp, wc, &packet->from))
 		return false;
+	if (addr_is_link_local(&packet->from))
+		packet->from.in6.sin6_scope_id = id_of(qp->id)->path.gid.ifindex;
 	packet->data = data + header;
 	packet->bytes = bytes - (uint32_t)header;
 	return dgram_deliver(d, packet);

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/id/id.h"
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/wait.h"
+#include "mad/inbox.h"
 #include "tests/unit/lib/rsocket/wire_device.h"
 #include "tests/unit/test.h"
 
@@ -126,6 +128,47 @@ TEST(a_new_queue_pair_notifies_the_watches_of_the_socket)
 	ck_assert(was_told);
 	rs->ops->arm(rs, POLLIN);
 	ck_assert(qp->armed);
+	close_with(rs, qp);
+}
+END_TEST
+
+/* Completes the first receive, with a header only. */
+static int poll_received(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	static bool is_over;
+
+	(void)cq;
+	(void)n;
+	if (is_over)
+		return 0;
+	is_over = true;
+	*wc = (struct ibv_wc){ .byte_len = INBOX_GRH_BYTES + DGRAM_UD_BYTES_MAX };
+	return 1;
+}
+
+/* Otherwise a connected socket would drop it, and the program could not answer. */
+TEST(sender_of_a_link_local_address_is_at_the_interface_of_the_queue_pair)
+{
+	union addr peer = {
+		.in6 = { .sin6_family = AF_INET6, .sin6_port = htons(7), .sin6_scope_id = 3 }
+	};
+	struct dgram_qp *qp = calloc(1, sizeof(*qp));
+	struct rsock *rs = open_with(qp);
+	union addr from = { 0 };
+	struct rs_transfer in = { .flags = MSG_DONTWAIT,
+				  .addr = &from.sa,
+				  .addr_bytes = sizeof(from) };
+
+	inet_pton(AF_INET6, "fe80::1", &peer.in6.sin6_addr);
+	id_of(qp->id)->path.gid.ifindex = peer.in6.sin6_scope_id;
+	dgram_of(rs)->peer = peer;
+	dgram_of(rs)->has_peer = true;
+	ck_assert_int_eq(dgram_qp_make(dgram_of(rs), qp), 0);
+	dgram_ud_encode(&peer, qp->memory + INBOX_GRH_BYTES);
+	qp->cq->context->ops.poll_cq = poll_received;
+	dgram_qp_progress(dgram_of(rs), qp);
+	ck_assert_int_eq(rs->ops->recv(rs, &in), 0);
+	ck_assert_mem_eq(&from, &peer, sizeof(peer.in6));
 	close_with(rs, qp);
 }
 END_TEST
