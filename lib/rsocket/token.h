@@ -12,6 +12,7 @@
 
 struct token {
 	bool is_taken;
+	bool is_asleep; /* its thread waits for the peer */
 	unsigned int n_waiting;
 	pthread_cond_t given;
 };
@@ -27,14 +28,20 @@ static inline void token_fini(struct token *token)
 	pthread_cond_destroy(&token->given);
 }
 
-/** token_take() - wait for the token; @lock must be held, and is released while waiting */
-static inline void token_take(struct token *token, pthread_mutex_t *lock)
+/** token_wait() - wait for a change of a token; @lock must be held, and is released meanwhile */
+static inline void token_wait(struct token *token, pthread_mutex_t *lock)
 {
 	token->n_waiting++;
-	while (token->is_taken)
-		pthread_cond_wait(&token->given, lock);
+	pthread_cond_wait(&token->given, lock);
 	token->n_waiting--;
-	token->is_taken = true;
+}
+
+/** token_rest() - before its thread waits for the peer, and after; the lock must be held */
+static inline void token_rest(struct token *token, bool is_asleep)
+{
+	token->is_asleep = is_asleep;
+	if (is_asleep && token->n_waiting)
+		pthread_cond_broadcast(&token->given);
 }
 
 /** token_give() - release the token; the lock must be held */

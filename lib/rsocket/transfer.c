@@ -48,15 +48,38 @@ static bool send_would_not_wait(struct rsock *rs)
 	return !stream_can_write(s->state) || stream_may_send(s);
 }
 
-/* The lock must be held, and is released while waiting. Return: 0 or -errno. */
-static int wait_unlocked(struct stream *s, short wanted, bool (*ready)(struct rsock *rs),
-			 struct cm_time deadline)
+/*
+ * A call that must not wait still waits for a thread that copies, or that is about to, but not for
+ * one that waits for the peer. The lock is held. Return: 0 or -EAGAIN.
+ */
+static int take_token(struct stream *s, struct token *token, int flags,
+		      bool (*ready)(struct rsock *rs))
+{
+	while (token->is_taken) {
+		if (token->is_asleep && rsock_is_nonblocking(&s->base, flags)) {
+			stream_progress(&s->base);
+			if (!ready(&s->base))
+				return -EAGAIN;
+		}
+		token_wait(token, &s->base.lock);
+	}
+	token->is_taken = true;
+	return 0;
+}
+
+/*
+ * The lock and the token must be held, and the lock is released while waiting. Return: 0 or -errno.
+ */
+static int wait_unlocked(struct stream *s, struct token *token, short wanted,
+			 bool (*ready)(struct rsock *rs), struct cm_time deadline)
 {
 	int err;
 
+	token_rest(token, true);
 	pthread_mutex_unlock(&s->base.lock);
 	err = wait_restarted(&s->base, wanted, ready, deadline);
 	pthread_mutex_lock(&s->base.lock);
+	token_rest(token, false);
 	return err;
 }
 
@@ -72,7 +95,7 @@ int stream_await_room(struct stream *s, int flags, struct cm_time deadline)
 			return error_of_state(s, -ECONNRESET);
 		if (rsock_is_nonblocking(&s->base, flags))
 			return -EAGAIN;
-		err = wait_unlocked(s, POLLOUT, send_would_not_wait, deadline);
+		err = wait_unlocked(s, &s->send_token, POLLOUT, send_would_not_wait, deadline);
 	}
 	return err;
 }
@@ -177,9 +200,10 @@ __attribute__((noinline)) static ssize_t send_with_token(struct stream *s,
 	size_t total = rs_transfer_bytes(out), sent = 0;
 	uint32_t most = FIRST_BYTES;
 	struct rs_entry where;
-	int err;
+	int err = take_token(s, &s->send_token, out->flags, send_would_not_wait);
 
-	token_take(&s->send_token, &s->base.lock);
+	if (err)
+		return err;
 	err = iomap_update_peer(s, out->flags, deadline);
 	while (!err && sent < total) {
 		uint32_t bytes, room;
@@ -272,7 +296,7 @@ static int await_data(struct stream *s, int flags, struct cm_time deadline)
 			return -EAGAIN;
 		if (s->base.moved)
 			return -EBADF;
-		err = wait_unlocked(s, POLLIN, recv_would_not_wait, deadline);
+		err = wait_unlocked(s, &s->recv_token, POLLIN, recv_would_not_wait, deadline);
 	}
 	return err ? err : 1;
 }
@@ -320,9 +344,12 @@ __attribute__((noinline)) static ssize_t recv_with_token(struct stream *s, struc
 	bool peek = in->flags & MSG_PEEK;
 	int cancel_state = api_enter();
 	ssize_t received = 0;
-	int err = 0;
+	int err = take_token(s, &s->recv_token, in->flags, recv_would_not_wait);
 
-	token_take(&s->recv_token, &s->base.lock);
+	if (err) {
+		api_leave(cancel_state);
+		return err;
+	}
 	/* What came before is with the relay now. */
 	if (s->base.moved && !(in->flags & RSOCK_TAKE))
 		err = -EBADF;

@@ -315,3 +315,70 @@ TEST(reader_is_cancelled_in_no_call)
 	free_all();
 }
 END_TEST
+
+/* --- a call that must not wait beside one that waits --------------------------- */
+
+static void *wait_in_recv(void *unused)
+{
+	char byte;
+
+	ck_assert_int_eq(rrecv(pairs[0].fd[0], &byte, 1, 0), 1);
+	return unused;
+}
+
+static void *wait_in_send(void *unused)
+{
+	ck_assert_int_eq(rsend(pairs[0].fd[0], "x", 1, 0), 1);
+	return unused;
+}
+
+static void await_taken(const struct token *token)
+{
+	pthread_mutex_t *lock = &pairs[0].end[0]->base.lock;
+	bool is_taken = false;
+
+	while (!is_taken) {
+		pthread_mutex_lock(lock);
+		is_taken = token->is_taken;
+		pthread_mutex_unlock(lock);
+	}
+}
+
+TEST(recv_that_must_not_wait_ends_while_another_waits)
+{
+	pthread_t thread;
+	char byte;
+
+	make_all();
+	pthread_create(&thread, NULL, wait_in_recv, NULL);
+	await_taken(&pairs[0].end[0]->recv_token);
+	ck_assert_int_eq(rrecv(pairs[0].fd[0], &byte, 1, MSG_DONTWAIT), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(rrecv(pairs[0].fd[0], &byte, 1, MSG_DONTWAIT | MSG_PEEK), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(rsend(pairs[0].fd[1], "ab", 2, 0), 2);
+	/* The other thread has one of them, even if it has not woken up yet. */
+	ck_assert_int_eq(rrecv(pairs[0].fd[0], &byte, 1, MSG_DONTWAIT), 1);
+	pthread_join(thread, NULL);
+	free_all();
+}
+END_TEST
+
+TEST(send_that_must_not_wait_ends_while_another_waits)
+{
+	static char much[WAY_BYTES];
+	pthread_t thread;
+
+	make_all();
+	while (rsend(pairs[0].fd[0], much, sizeof(much), MSG_DONTWAIT) > 0)
+		;
+	pthread_create(&thread, NULL, wait_in_send, NULL);
+	await_taken(&pairs[0].end[0]->send_token);
+	ck_assert_int_eq(rsend(pairs[0].fd[0], much, 1, MSG_DONTWAIT), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_gt(rrecv(pairs[0].fd[1], much, sizeof(much), 0), 0);
+	ck_assert_int_eq(rsend(pairs[0].fd[0], much, 1, 0), 1);
+	pthread_join(thread, NULL);
+	free_all();
+}
+END_TEST
