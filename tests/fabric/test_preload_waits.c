@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -315,6 +316,31 @@ TEST(threads_that_accept_wait_for_both_kinds)
 		for (int i = 0; i < N_ACCEPTING; i++)
 			pthread_join(thread[i], NULL);
 	}
+}
+END_TEST
+
+/* As TCP's: a server accepts it when it has closed another one. */
+TEST(accept_without_a_free_descriptor_leaves_the_connection)
+{
+	struct pollfd fd = { .fd = the.listener, .events = POLLIN };
+	int client = socket(AF_INET, SOCK_STREAM, 0), there, error;
+	struct rlimit all, none;
+
+	ck_assert_int_eq(connect(client, (void *)&the.addr, sizeof(the.addr)), 0);
+	ck_assert_int_eq(poll(&fd, 1, WAIT_MS), 1);
+	getrlimit(RLIMIT_NOFILE, &all);
+	none = all;
+	none.rlim_cur = (rlim_t)the.first;
+	setrlimit(RLIMIT_NOFILE, &none);
+	there = accept(the.listener, NULL, NULL);
+	error = errno;
+	setrlimit(RLIMIT_NOFILE, &all);
+	ck_assert_int_eq(there, -1);
+	ck_assert_int_eq(error, EMFILE);
+	ck_assert_int_eq(poll(&fd, 1, WAIT_MS), 1);
+	there = accept(the.listener, NULL, NULL);
+	ck_assert(is_rdma(there));
+	assert_sends(client, there, "hello");
 }
 END_TEST
 

@@ -21,8 +21,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
  * O_PATH of a socket, which needs /proc; without it of the root folder. The kernel refuses each
  * transfer and each wait, so that a function that is not intercepted fails.
  */
-static int open_placeholder(int cloexec)
+int map_open(int type)
 {
+	int cloexec = type & SOCK_CLOEXEC ? O_CLOEXEC : 0;
 	int fd = real()->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char path[32];
 	int other;
@@ -108,17 +109,13 @@ static struct sock *make_sock(int rs)
 	return sock;
 }
 
-int map_new(int rs, int domain, int type, int protocol)
+int map_new(int fd, int rs, int domain, int type, int protocol)
 {
-	int cloexec = type & SOCK_CLOEXEC ? O_CLOEXEC : 0;
-	int fd = open_placeholder(cloexec);
-	struct sock *sock;
+	struct sock *sock = fd > MAP_FD_MAX ? NULL : make_sock(rs);
 
-	if (fd < 0)
-		return -1;
-	sock = fd > MAP_FD_MAX ? NULL : make_sock(rs);
 	if (!sock) {
 		real()->close(fd);
+		rclose(rs);
 		errno = ENOMEM;
 		return -1;
 	}

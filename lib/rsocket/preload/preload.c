@@ -45,20 +45,21 @@ static void set_sizes(int rs)
 EXPORT int socket(int domain, int type, int protocol)
 {
 	int kind = type & ~TYPE_FLAGS;
-	int rs, fd;
+	int fd, rs = -1;
 
 	if (own_is_inside(__builtin_return_address(0)))
 		return own_add(real()->socket(domain, type, protocol));
 	if (domain == AF_UNIX || domain == AF_NETLINK || !config_wants(domain, kind, protocol))
 		return closing_forget(real()->socket(domain, type, protocol));
-	rs = rsocket(domain, type | SOCK_CLOEXEC, protocol);
+	fd = map_open(type);
+	if (fd >= 0)
+		rs = rsocket(domain, type | SOCK_CLOEXEC, protocol);
+	if (fd >= 0 && rs < 0)
+		real()->close(fd);
 	if (rs < 0)
 		return closing_forget(real()->socket(domain, type, protocol));
 	set_sizes(rs);
-	fd = map_new(rs, domain, type, protocol);
-	if (fd < 0)
-		rclose(rs);
-	return fd;
+	return map_new(fd, rs, domain, type, protocol);
 }
 
 /* --- connecting ---------------------------------------------------------- */
@@ -79,17 +80,20 @@ EXPORT int listen(int fd, int backlog)
 
 static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
-	int rs = rfcntl(sock->rs, RSOCK_ACCEPT);
-	int fd;
+	/* Before: without a free descriptor the connection waits for the next call, as TCP's. */
+	int fd = map_open(flags), rs;
 
-	if (rs < 0)
+	if (fd < 0)
 		return -1;
+	rs = rfcntl(sock->rs, RSOCK_ACCEPT);
+	if (rs < 0) {
+		real()->close(fd);
+		return -1;
+	}
 	/* It may have inherited O_NONBLOCK; TCP's never do. */
 	rfcntl(rs, F_SETFL, flags & SOCK_NONBLOCK ? O_NONBLOCK : 0);
-	fd = map_new(rs, sock->domain, SOCK_STREAM | flags, sock->protocol);
-	if (fd < 0)
-		rclose(rs);
-	else if (addr)
+	fd = map_new(fd, rs, sock->domain, SOCK_STREAM | flags, sock->protocol);
+	if (fd >= 0 && addr)
 		getpeername(fd, addr, bytes);
 	return fd;
 }

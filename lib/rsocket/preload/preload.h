@@ -260,13 +260,16 @@ static inline struct sock *map_socket(int fd)
  */
 struct sock *map_check(int fd);
 
+/** map_open() - open a placeholder, for map_new(). Return: it, or -1 with errno set. */
+int map_open(int type);
+
 /**
- * map_new() - open a descriptor for a socket
+ * map_new() - put a socket behind a placeholder
  * @rs: the socket, closed by map_forget()
  *
- * Return: the descriptor, or -1 with errno set; the caller then still owns @rs.
+ * Return: the descriptor, or -1 with errno set; both are closed then.
  */
-int map_new(int rs, int domain, int type, int protocol);
+int map_new(int fd, int rs, int domain, int type, int protocol);
 
 /** map_epoll() - enter an epoll descriptor, without an instance of repoll. Return: NULL if full */
 struct sock *map_epoll(int epfd);
@@ -281,7 +284,7 @@ int map_alias(int fd, struct sock *sock);
 /** map_for_each() - call a function for each descriptor of a socket or an epoll */
 void map_for_each(void (*work)(int fd, struct sock *sock));
 
-/** map_is_placeholder() - return whether the kernel's descriptor is still one of map_new() */
+/** map_is_placeholder() - return whether the kernel's descriptor is still one of map_open() */
 bool map_is_placeholder(int fd);
 
 /** map_forget() - detach a descriptor */
