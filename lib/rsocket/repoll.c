@@ -168,9 +168,12 @@ static uint32_t look_at_socket(struct repoll *repoll, struct item *item)
 	}
 	if (!rs->closed && !events) {
 		fd = rs->ops->arm(rs, wanted);
-		if (fd >= 0 && fd != item->sleep_fd &&
-		    epoll_ctl(repoll->base.fd, EPOLL_CTL_ADD, fd, &event) == 0)
-			item->sleep_fd = fd;
+		if (fd >= 0 && fd != item->sleep_fd) {
+			if (epoll_ctl(repoll->base.fd, EPOLL_CTL_ADD, fd, &event) == 0)
+				item->sleep_fd = fd;
+			else /* at its limit, and looked at whenever a wait wakes up */
+				mark_changed(item);
+		}
 		rs->ops->progress(rs);
 		events = rs->ops->events(rs, wanted);
 	}

@@ -86,6 +86,36 @@ static int rpoll_once(void)
 	return rpoll(&outer, 1, 0);
 }
 
+int __real_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
+
+static bool epoll_is_full;
+
+/* The user has no more watches: /proc/sys/fs/epoll/max_user_watches. */
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	if (!epoll_is_full || op != EPOLL_CTL_ADD)
+		return __real_epoll_ctl(epfd, op, fd, event);
+	errno = ENOSPC;
+	return -1;
+}
+
+TEST(socket_that_the_kernel_cannot_watch_is_looked_at_by_each_wait)
+{
+	add(pair.fd[1], EPOLLIN);
+	epoll_is_full = true;
+	expect(pair.fd[1], 0);
+	expect(pair.fd[1], 0);
+	send_one();
+	expect(pair.fd[1], EPOLLIN);
+	read_one();
+	epoll_is_full = false;
+	expect(pair.fd[1], 0);
+	send_one();
+	expect(pair.fd[1], EPOLLIN);
+}
+END_TEST
+
 /* It is polled like an epoll descriptor in poll(). */
 TEST(instance_is_readable_until_all_is_read)
 {
