@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes that block: a library preloaded into the commands of hosts with the quirk
- * umad-is_blocked_write. It replaces write() of the C library, and calls nothing of ours. A write
- * to umad ignores O_NONBLOCK, because the kernel resolves the peer's link address in it; here the
- * first one to each peer takes BLOCK_S, whether the peer exists or not.
+ * Writes that block: a library preloaded into the commands of hosts with the quirk umad-blocks. It
+ * replaces write() of the C library, and calls nothing of ours. A write to umad ignores O_NONBLOCK,
+ * because the kernel resolves the peer's link address in it; here the first one to each peer takes
+ * BLOCK_S, whether the peer exists or not.
  */
 #include <dlfcn.h>
 #include <infiniband/umad.h>
