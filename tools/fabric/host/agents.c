@@ -20,7 +20,6 @@
 #include "tools/fabric/host/rmpp.h"
 #include "tools/fabric/host/smi.h"
 
-#define BATCH		64
 #define QUEUE_MAX	200000
 #define METHOD_RESPONSE 0x80
 #define TRAP_REPRESS	0x07

@@ -20,7 +20,6 @@
 #define ALL_PORTS	0xff
 #define CAN_SELECT_ALL	0x0100 /* of ClassPortInfo's capability mask */
 #define HAS_EXTENDED	0x0200
-#define RESPONSE	0x80
 #define ANSWER_TIME	18     /* 4.096 us * 2^18 */
 #define BAD_VERSION	0x0004 /* statuses, IBTA vol. 1, 13.4.7 */
 #define BAD_METHOD	0x0008

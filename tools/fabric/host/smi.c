@@ -29,7 +29,6 @@
 #define PHYS_POLLING  2
 #define IS_SM	      2 /* port capability */
 #define SM_MASTER     3
-#define RESPONSE      0x80
 #define BAD_ATTRIBUTE 0x000c /* status, IBTA vol. 1, 13.4.7: method and attribute */
 #define BAD_VALUE     0x001c /* status: attribute modifier */
 

@@ -9,7 +9,6 @@
 #include "tools/fabric/wire/packet.h"
 #include "tools/fabric/wire/folder.h"
 
-#define FAB_SUBNETS    8
 #define FAB_LID_ROUTER 0xbf00 /* in every subnet; the trailing zeros leave room for path bits */
 #define FAB_LID_MCAST  0xc000
 
