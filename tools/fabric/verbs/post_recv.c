@@ -17,11 +17,8 @@ int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	pthread_mutex_lock(&context->lock);
 	if (ibv->srq || service_of(qp) == FAB_SERVICE_XRC || qp->attr.qp_state == IBV_QPS_RESET)
 		err = EINVAL;
-	for (; !err && wr; wr = wr->next) {
+	for (; !err && wr; wr = err ? wr : wr->next)
 		err = receive_queue_append(&qp->rq, wr);
-		if (err)
-			break;
-	}
 	if (err)
 		*bad = wr;
 	if (qp->attr.qp_state == IBV_QPS_ERR)
@@ -36,11 +33,8 @@ int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	int err = 0;
 
 	pthread_mutex_lock(&context->lock);
-	for (; !err && wr; wr = wr->next) {
+	for (; !err && wr; wr = err ? wr : wr->next)
 		err = receive_queue_append(&to_srq(ibv)->queue, wr);
-		if (err)
-			break;
-	}
 	if (err)
 		*bad = wr;
 	pthread_mutex_unlock(&context->lock);
