@@ -57,12 +57,6 @@ void address_hold(struct fab_device *device, struct fab_held *held, const struct
 	pthread_mutex_unlock(&lock);
 }
 
-int address_owner(struct fab_context *context, const struct ibv_ah_attr *attr,
-		  struct fab_owner *ret)
-{
-	return context->carrier->find(context, attr, ret);
-}
-
 static bool is_multicast(const struct ibv_ah_attr *attr)
 {
 	return attr->is_global ? fab_gid_is_group(&attr->grh.dgid) : attr->dlid >= FAB_LID_MCAST;
@@ -80,7 +74,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->attr = *attr;
 	err = address_check(context, attr, &ah->sgid);
 	if (!err && !is_multicast(attr))
-		err = address_owner(context, attr, &ah->to);
+		err = context->carrier->find(context, attr, &ah->to);
 	if (err) {
 		free(ah);
 		errno = err;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Validation of the attributes of an address handle or a connected queue pair, and lookup of the
- * port.
- */
+/* Validation of the attributes of an address handle or a connected queue pair. */
 #ifndef FABRIC_ADDRESS_H
 #define FABRIC_ADDRESS_H
 
@@ -11,10 +8,6 @@
 /** address_check() - validate the attributes of an address. Return: 0 or errno. */
 int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 		  union ibv_gid *ret_sgid);
-
-/** address_owner() - find the port of an address. Return: 0, or EHOSTUNREACH. */
-int address_owner(struct fab_context *context, const struct ibv_ah_attr *attr,
-		  struct fab_owner *ret);
 
 /**
  * address_hold() - hold an entry of the GID table, and release the previous one

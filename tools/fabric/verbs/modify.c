@@ -88,7 +88,7 @@ static int set_address(struct fab_qp *qp, const struct ibv_ah_attr *attr, uint32
 	address_hold(context->device, &qp->held, attr);
 	err = address_check(context, attr, &qp->sgid);
 	if (!err)
-		err = address_owner(context, attr, &qp->peer);
+		err = context->carrier->find(context, attr, &qp->peer);
 	if (err)
 		return err;
 	fab_folder_slot(&context->device->folder, qp->peer.host, dest_qpn >> FAB_SLOT_SHIFT,
