@@ -55,14 +55,19 @@ struct wanted {
 	unsigned int n;
 };
 
-static void want_gid(struct wanted *wanted, const union ibv_gid *gid)
+static bool is_wanted(const struct wanted *wanted, const union ibv_gid *gid)
 {
 	unsigned int i;
 
 	for (i = 0; i < wanted->n; i++)
 		if (is_same_gid(&wanted->gid[i], gid))
-			return;
-	if (wanted->n < FAB_GIDS)
+			return true;
+	return false;
+}
+
+static void want_gid(struct wanted *wanted, const union ibv_gid *gid)
+{
+	if (wanted->n < FAB_GIDS && !is_wanted(wanted, gid))
 		wanted->gid[wanted->n++] = *gid;
 }
 
@@ -115,16 +120,6 @@ static bool collect_gids(const char *netdev, bool has_ip, struct wanted *wanted)
 			want_address(wanted, at->ifa_addr);
 	freeifaddrs(all);
 	return true;
-}
-
-static bool is_wanted(const struct wanted *wanted, const union ibv_gid *gid)
-{
-	unsigned int i;
-
-	for (i = 0; i < wanted->n; i++)
-		if (is_same_gid(&wanted->gid[i], gid))
-			return true;
-	return false;
 }
 
 static void want_pods(const struct host *host, uint8_t port_num, struct wanted *wanted)
@@ -215,21 +210,14 @@ static uint8_t path_mtu(const char *netdev)
 
 /*
  * Hosts on other machines may have our number, so the GUID is made from the link address, as on
- * other devices.
+ * other devices. Return: 0 if the address cannot be read.
  */
 static __be64 guid_of_link(const char *netdev)
 {
-	struct ifaddrs *all, *at;
-	union ibv_gid gid = { .raw = { 0 } };
+	struct wanted wanted = { .n = 0 };
 
-	if (getifaddrs(&all))
-		return 0;
-	for (at = all; at; at = at->ifa_next)
-		if (at->ifa_addr && at->ifa_addr->sa_family == AF_PACKET &&
-		    strcmp(at->ifa_name, netdev) == 0)
-			gid = default_gid(((const struct sockaddr_ll *)at->ifa_addr)->sll_addr);
-	freeifaddrs(all);
-	return gid.global.interface_id;
+	collect_gids(netdev, false, &wanted);
+	return wanted.gid[0].global.interface_id;
 }
 
 /* Entries keep their index while they exist. */
