@@ -234,7 +234,7 @@ void subnet_set_lid(struct host *host, uint16_t lid);
  */
 void subnet_set_pkeys(struct host *host, const char *text);
 
-/** sysfs_write() - update the host's own /sys, if it has one, from the page */
+/** sysfs_write() - update the host's own /sys from the page */
 void sysfs_write(const struct host *host);
 
 /**

@@ -228,22 +228,12 @@ static void put_umad(const struct host *host, unsigned int port_num)
 
 /* --- all of it ------------------------------------------------------------ */
 
-static bool has_sys(const struct host *host)
-{
-	char path[FAB_PATH_BYTES];
-
-	snprintf(path, sizeof(path), "%s/hosts/%s/sys", host->folder.dir, host->folder.host);
-	return !access(path, W_OK);
-}
-
 void sysfs_write(const struct host *host)
 {
 	const struct fab_port *port;
 	char folder[FOLDER_BYTES];
 	unsigned int i;
 
-	if (!has_sys(host))
-		return;
 	put_device(host);
 	for (i = 1; i <= host->n_ports; i++) {
 		port = &host->page->port[i - 1];
@@ -262,7 +252,7 @@ static void counters_ready(struct watch *watch)
 	unsigned int i;
 	uint64_t count;
 
-	if (read(watch->fd, &count, sizeof(count)) < 0 || host->page->is_removed || !has_sys(host))
+	if (read(watch->fd, &count, sizeof(count)) < 0 || host->page->is_removed)
 		return;
 	for (i = 1; i <= host->n_ports; i++)
 		put_counters(host, i);
@@ -279,7 +269,7 @@ int sysfs_follow_counters(struct host *host)
 	return loop_watch(&host->loop, &host->counters_watch, fd, EPOLLIN, counters_ready);
 }
 
-/* Return: false if the host has no /sys of its own, or nothing is there. */
+/* Return: false if nothing is there. */
 static bool move_class(const struct host *host, const char *from, const char *to)
 {
 	char path[FAB_PATH_BYTES], there[FAB_PATH_BYTES];
