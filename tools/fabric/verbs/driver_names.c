@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Symbols that drivers link with. perftest loads libraries of drivers, which need them; a driver
- * then registers itself, but matches no device here. The functions are never called; each returns
- * an error.
+ * Functions that the soft fabric's device does not support, and symbols that drivers link with.
+ * perftest loads libraries of drivers, which need them; a driver then registers itself, but matches
+ * no device here. No function looks at its arguments.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -17,6 +17,13 @@ bool verbs_allow_disassociate_destroy;
 	{                           \
 		errno = EOPNOTSUPP; \
 		return EOPNOTSUPP;  \
+	}
+
+#define ZERO(name)        \
+	int name(void);   \
+	int name(void)    \
+	{                 \
+		return 0; \
 	}
 
 /* The name in the private interface of this release. */
@@ -123,10 +130,8 @@ NOTHING(verbs_open_device)
 NOTHING(verbs_set_ops)
 NOTHING(verbs_uninit_context)
 NOTHING(FAB_REGISTER_DRIVER)
-/* clang-format on */
 
 /* Verbs of rdma-core 57 and later, which older headers do not declare. */
-/* clang-format off */
 REFUSED(_ibv_query_comp_cntr_caps)
 NOTHING(ibv_alloc_dmah)
 NOTHING(ibv_create_comp_cntr)
@@ -141,4 +146,33 @@ REFUSED(ibv_read_comp_cntr)
 REFUSED(ibv_read_err_comp_cntr)
 REFUSED(ibv_set_comp_cntr)
 REFUSED(ibv_set_err_comp_cntr)
+
+/* Stock librdmacm calls them after it has opened the kernel's rdma_cm. */
+REFUSED(ibv_copy_ah_attr_from_kern)
+REFUSED(ibv_copy_path_rec_from_kern)
+REFUSED(ibv_copy_path_rec_to_kern)
+REFUSED(ibv_copy_qp_attr_from_kern)
+
+/* They concern memory of other devices, link addresses and whether data arrives in order. */
+NOTHING(ibv_reg_dmabuf_mr)
+REFUSED(ibv_resolve_eth_l2_from_gid)
+ZERO(ibv_query_qp_data_in_order)
+
+/* fork() needs no preparation: see memory.c. */
+ZERO(ibv_dofork_range)
+ZERO(ibv_dontfork_range)
+ZERO(ibv_fork_init)
 /* clang-format on */
+
+const char *ibv_get_sysfs_path(void);
+const char *ibv_get_sysfs_path(void)
+{
+	return "/sys";
+}
+
+int ibv_read_sysfs_file(void);
+int ibv_read_sysfs_file(void)
+{
+	errno = ENOENT;
+	return -1;
+}

@@ -326,6 +326,12 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	return 0;
 }
 
+/* fork() does not affect registered memory: only this process accesses it, not hardware. */
+enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
 bool memory_contains(const struct fab_mr *mr, uint64_t addr, uint64_t bytes)
 {
 	return addr >= mr->iova && bytes <= mr->ibv.length &&

@@ -16,8 +16,8 @@
  *   poller.c event_queue.c receive_queue.c tick.c congestion.c window.c memory.c domain.c
  *   device_memory.c address.c group.c port.c xrc.c qp_state.c grant.c response.c
  *
- * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
- * convert.c (the kernel's structs) and refused.c (unsupported functions).
+ * No other file calls names.c (printing) and driver_names.c (unsupported functions, and symbols
+ * that drivers link with).
  *
  * Below: the objects behind libibverbs' public structs. One lock protects a device context,
  * context->lock; no thread blocks while holding it, except until a peer has written

@@ -374,11 +374,3 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	pthread_mutex_unlock(&context->lock);
 	return 0;
 }
-
-int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
-{
-	(void)qp;
-	(void)op;
-	(void)flags;
-	return 0;
-}
