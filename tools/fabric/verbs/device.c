@@ -386,16 +386,20 @@ static void lock_all(void)
 	struct fab_context *context;
 
 	pthread_mutex_lock(&known_lock);
-	list_for_each_entry (context, &open_contexts, open)
+	list_for_each_entry (context, &open_contexts, open) {
 		pthread_mutex_lock(&context->lock);
+		pthread_mutex_lock(&context->async.lock);
+	}
 }
 
 static void unlock_all(void)
 {
 	struct fab_context *context;
 
-	list_for_each_entry (context, &open_contexts, open)
+	list_for_each_entry (context, &open_contexts, open) {
+		pthread_mutex_unlock(&context->async.lock);
 		pthread_mutex_unlock(&context->lock);
+	}
 	pthread_mutex_unlock(&known_lock);
 }
 
