@@ -132,8 +132,9 @@ class InABrowser(unittest.TestCase):
         self.kept = tempfile.TemporaryDirectory()
         self.folder = Path(self.kept.name)
         self.page = self.folder / "page.html"
-        self.assertEqual(
-            purecm("timeline", "-r", capture("silent"), "-o", self.page).returncode, 0)
+        named = self.folder / ("long" * 30)
+        named.symlink_to(capture("silent"))
+        self.assertEqual(purecm("timeline", "-r", named, "-o", self.page).returncode, 0)
 
     def tearDown(self):
         self.kept.cleanup()

@@ -227,7 +227,7 @@ static const char *const head =
 static const char *const style =
 	"<style>\n"
 	"body { font: 13px sans-serif; margin: 16px; color: #222; background: #fff }\n"
-	"h1 { font-size: 17px }\n"
+	"h1 { font-size: 17px; overflow-wrap: anywhere }\n"
 	".legend span { display: inline-block; margin-right: 18px }\n"
 	".legend i { display: inline-block; width: 14px; height: 10px; margin-right: 5px }\n"
 	".page { display: flex; overflow-x: auto; border: 1px solid #ccc; margin-top: 12px }\n"
