@@ -383,7 +383,7 @@ USUAL = (
     perftest("ib_send_lat", "-R -c UD"), qperf("rc_lat", "rc_rdma_read_bw"),
     mckey("-C 1"), mckey("-C 1", "-o"), rstream("-C 20 -S 64 -I 10 -T b"),
     rstream("-C 20 -S 65536 -I 10 -T a"), riostream("-C 20 -S 65536 -T v"), rcopy("/bin/bash"),
-    udpong("-C 50 -S 64"), web(True, True), netcat(True, True), forking(4),
+    udpong("-C 50 -S 64"), web(True, True), netcat(True, True),
     pyverbs("sync"), pyverbs("async"))
 
 ONE_HOST = (rping(10), ucmatose("-c 20 -m"), rdma_client(), cmtime("-c 20"),
@@ -427,7 +427,7 @@ RARE = (
     rstream("-C 20 -S 65536 -I 10 -T b"), rstream("-C 20 -S 65536 -I 10 -T v"),
     riostream("-C 20 -S 64 -T b"), riostream("-C 20 -S 4096 -T n"), udpong("-C 50 -S 1000 -T a"),
     *(netcat(*ends) for ends in PRELOADED if not all(ends)),
-    *(iperf3(*ends) for ends in PRELOADED))
+    *(iperf3(*ends) for ends in PRELOADED), forking(4))
 
 CASES = (*USUAL, *(itself(case) for case in ONE_HOST), *(rarely(case) for case in RARE),
          *(rarely(itself(case)) for case in RARE_ONE_HOST))
