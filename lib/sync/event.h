@@ -22,9 +22,8 @@ static inline struct event *event_of(struct rdma_cm_event *pub)
  *
  * The id of a synchronous listener's request is synchronous, too.
  *
- * Return: 0; as channel_take(); if the id of a synchronous listener's request could not be made,
- * why not: the request is refused. Other listeners' are refused likewise, and the next event is
- * taken.
+ * Return: 0; as channel_take(); -errno if the id of a synchronous listener's request could not be
+ * made, and the request was refused. For another listener the next event is taken instead.
  */
 int event_take(struct channel *channel, int cancel_state, struct event **ret);
 

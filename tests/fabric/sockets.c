@@ -318,7 +318,7 @@ static void senders(int client, int server)
 	show("its flags", msg.msg_flags);
 }
 
-/* Sends a message; if that succeeds, takes the byte. */
+/* Sends a message, and receives its byte at the other end if that succeeded. */
 static void send_message(const char *what, int client, int server, const struct msghdr *msg)
 {
 	if (show(what, rsendmsg(client, msg, 0)) > 0)

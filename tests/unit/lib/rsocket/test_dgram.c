@@ -132,7 +132,7 @@ TEST(a_new_queue_pair_notifies_the_watches_of_the_socket)
 }
 END_TEST
 
-/* Completes the first receive, with a header only. */
+/* Completes the first receive with a datagram that has only a header. */
 static int poll_received(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	static bool is_over;
