@@ -161,14 +161,18 @@ def programs_run_on_each_device(build):
             raise AssertionError(f"{device}: {done.stdout[-600:]}{done.stderr[-600:]}")
 
 
+def watch(build):
+    """Return a command that keeps cmportd, but no device, in use; its process is $watcher."""
+    return f"{build}/tools/purecm stat --watch=0.2 >/dev/null 2>&1 & watcher=$!;"
+
+
 def a_device_that_nobody_uses_is_closed_and_opened_again(build):
-    """While cmportd runs on for a tracer; stat has rows of ports that are open."""
+    """While cmportd runs on for a watcher; stat has rows of ports that are open."""
     look = f"{build}/tools/purecm stat --json 2>/dev/null; echo ."
     done = run_on_fabric(build, LIMIT_S, "--device", "mlx4-vf", SERVER,
-                         f"b:{build}/tools/cmportd/cmportd --idle 1 & sleep 0.5; "
-                         f"{build}/tools/purecm trace >/dev/null & tracer=$!; "
+                         f"b:{build}/tools/cmportd/cmportd --idle 1 & sleep 0.5; {watch(build)}"
                          f"{{ {FIRST}; }} >&2; {look}; sleep 4; {look}; {CLIENT} >&2; {look}; "
-                         "kill $tracer")
+                         "kill $watcher")
     sent = [count(rows, "sent", "REQ") for rows in rows_of(done.stdout)]
     if sent != [1, 0, 1]:
         raise AssertionError(f"REQs that open ports have sent: {sent}: {done.stderr[-600:]}")
@@ -183,8 +187,7 @@ def of_a_device_that_nobody_uses_no_descriptor_stays_open(build):
     uses = "".join(use.format(count=count_them, more="$((before + 8))") for _ in range(2))
     done = run_on_fabric(build, LIMIT_S, "--hosts", "1",
                          f"a:{build}/tools/cmportd/cmportd --idle 1 & portd=$!; sleep 0.5; "
-                         f"{build}/tools/purecm trace >/dev/null & tracer=$!; sleep 0.5; "
-                         f"before=$({count_them}); {uses} kill $tracer")
+                         f"{watch(build)} sleep 0.5; before=$({count_them}); {uses} kill $watcher")
     opened = [int(line) for line in done.stdout.splitlines() if line.isdigit()]
     if len(opened) != 4 or opened[3] != opened[1]:
         raise AssertionError(f"descriptors of cmportd: {opened}: {done.stderr[-600:]}")

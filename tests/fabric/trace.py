@@ -39,11 +39,14 @@ def nothing_of_other_processes_is_shown(build):
     assert not trace(build, "--pid 1")
 
 
-def what_was_seen_is_explained_when_cmportd_is_killed(build):
+def the_next_cmportd_is_traced_too(build):
+    """RTUs are hardly ever repeated."""
     done = run_on_fabric(build, LIMIT_S, "--gap", "1", "b&:exec rping -s -P >/dev/null",
-                         "a&:" + KILL_CMPORTD, f"a:{build}/tools/purecm explain --json")
-    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert [one["outcome"] for one in told] == ["closed"], done.stdout
+                         f"a&:{KILL_CMPORTD}; rping -c -a 10.77.0.2 -C 1 >/dev/null",
+                         f"a:{build}/tools/purecm trace --json -m RTU -c 2")
+    seen = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [one["message"] for one in seen] == ["RTU", "RTU"], done.stdout + done.stderr
+    assert "waiting for it" in done.stdout, done.stdout
 
 
 def what_was_recorded_is_explained_after_cmportd_was_killed(build):
@@ -57,7 +60,7 @@ def what_was_recorded_is_explained_after_cmportd_was_killed(build):
 
 
 TESTS = (every_message_of_a_connection_is_shown_in_order, nothing_of_other_processes_is_shown,
-         what_was_seen_is_explained_when_cmportd_is_killed,
+         the_next_cmportd_is_traced_too,
          what_was_recorded_is_explained_after_cmportd_was_killed)
 
 

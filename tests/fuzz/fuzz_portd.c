@@ -455,7 +455,6 @@ static void must_be_empty(unsigned int n_fds)
 	assert(server->n_clients == 1 && server->n_throttled == 0);
 	assert(server->core.n_conns == 0);
 	assert(server->tracker->dead == 0 && server->tracker->n_orphans == 0);
-	assert(server->n_tracers == 0 && list_is_empty(&server->asleep));
 	for (i = 1; i < CLIENTS_MAX; i++)
 		assert(tracker_count(server->tracker, (uint16_t)i) == 0);
 	do_unplug();

@@ -38,7 +38,6 @@ static bool is_used[PORTD_N_TYPES];
 static struct portd_client *client;
 static struct portd_ids ids;
 static struct portd_reply port;
-static struct trace_reader tracer;
 static struct mad_path to_self;
 static const char *device;
 static uint32_t stat_id;
@@ -181,10 +180,7 @@ static void look_around(void)
 {
 	struct portd_reply reply;
 
-	check("a trace", portd_trace(client, &tracer));
-	check("the next message", portd_await_seen(client, 0));
 	send_message();
-	await(PORTD_SEEN);
 	check("a state", portd_stat(client, 0, &reply));
 	await(PORTD_STAT_ASK);
 	await(PORTD_STAT_END);

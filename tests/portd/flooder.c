@@ -327,17 +327,6 @@ static bool open_again(void)
 	return portd_open_port(client, device, 1, portd_keep_reply, &reply, &why) == 0;
 }
 
-/* Each tracer gets a ring of shared memory. */
-static bool trace(void)
-{
-	struct trace_reader reader;
-	int err = portd_trace(client, &reader);
-
-	if (!err)
-		trace_reader_fini(&reader);
-	return !err;
-}
-
 /* Reports a connection that no message has created. */
 static bool report(void)
 {
@@ -409,7 +398,6 @@ static const struct kind {
 	{ "descriptors", send_lingering_sockets, 1 },
 	{ "stowaways", leave_lingering_sockets, 1 },
 	{ "opens", open_again, 1 },
-	{ "traces", trace, 1 },
 	{ "namespaces", fill_a_namespace, 1 },
 	{ "reports", report, 1 },
 	{ "renamings", rename_connection, BATCH },

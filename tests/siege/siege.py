@@ -55,8 +55,8 @@ BY_USERS = (
     ("silence", 4, SERVER), ("deaths", 4, SERVER), ("devices", 4, SERVER),
     ("ids", 4, SERVER), ("ports", 4, SERVER), ("stats", 4, SERVER), ("crowd", 2, SERVER),
     ("descriptors", 4, SERVER), ("stowaways", 4, SERVER), ("opens", 4, SERVER),
-    ("traces", 4, SERVER), ("reports", 4, SERVER), ("namespaces", 4, SERVER),
-    ("renamings", 4, SERVER), ("lookalikes", 4, SERVER))
+    ("reports", 4, SERVER), ("namespaces", 4, SERVER), ("renamings", 4, SERVER),
+    ("lookalikes", 4, SERVER))
 # From a host of the network, to the one where the honest ones are.
 BY_STRANGERS = ("wire:requests", "wire:slow-requests", "wire:lookups", "wire:lies", "wire:answers",
                 "wire:noise", "wire:forgeries", "wire:strangers")

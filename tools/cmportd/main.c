@@ -80,7 +80,7 @@ static const struct argp_option option_table[] = {
 	{ "quota", KEY_QUOTA, "NAME=NUMBER", 0,
 	  "what one user or one client may have; cmportd(8) has the names", 0 },
 	{ "record", KEY_RECORD, "MESSAGES", 0,
-	  "how many of the latest messages are kept for `purecm trace --recorded`, 0 for none "
+	  "how many of the latest messages are kept for `purecm trace', 0 for none "
 	  "(else 16384, 6.5 MB)", 0 },
 	{ "ports", KEY_PORTS, "FILE", 0,
 	  "what is set for ports of devices; read again at SIGHUP; see cmportd(8)", 0 },

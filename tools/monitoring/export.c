@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -218,10 +217,8 @@ struct exporter {
 	nfds_t n_sockets;
 	struct MHD_Response *response; /* the latest, and its time */
 	uint64_t response_ns;
-	bool has_begun;
-	struct trace_reader reader; /* .ring is NULL without a recording */
+	struct recording recording;
 	uint64_t n_recorded;
-	uint64_t n_missed; /* by previous readers */
 	struct exchanges *exchanges;
 };
 
@@ -245,27 +242,12 @@ static const struct command_line usage = {
 
 /* --- the recording -------------------------------------------------------- */
 
-static void forget_recording(struct exporter *exporter)
-{
-	exporter->n_missed += exporter->reader.n_missed;
-	trace_reader_fini(&exporter->reader);
-}
-
-/* Return: whether the file was removed or replaced. */
-static bool is_replaced(const struct exporter *exporter, const char *path)
-{
-	struct stat known, there;
-
-	return stat(path, &there) || fstat(exporter->reader.fd, &known) ||
-	       known.st_ino != there.st_ino || known.st_dev != there.st_dev;
-}
-
 static void count_recorded(struct exporter *exporter)
 {
 	struct observation observation;
 	struct trace_entry seen;
 
-	while (trace_reader_take(&exporter->reader, &seen)) {
+	while (trace_reader_take(&exporter->recording.reader, &seen)) {
 		recorded_observe(&seen, &observation);
 		exchanges_take(exporter->exchanges, &observation);
 		exporter->n_recorded++;
@@ -273,28 +255,16 @@ static void count_recorded(struct exporter *exporter)
 }
 
 /* Messages recorded before our start are not counted: our predecessor has counted them. */
-static void open_recording(struct exporter *exporter, char path[PATH_MAX])
+static void begin_recording(struct exporter *exporter)
 {
-	int fd = recorded_file(path);
-
-	if (fd < 0 || trace_reader_open(&exporter->reader, fd))
-		return;
-	if (!exporter->has_begun)
-		trace_reader_skip(&exporter->reader);
+	if (!recording_open(&exporter->recording))
+		trace_reader_skip(&exporter->recording.reader);
 }
 
 static void follow_recording(struct exporter *exporter)
 {
-	static char path[PATH_MAX];
-
-	if (exporter->reader.ring &&
-	    (is_replaced(exporter, path) || trace_reader_update(&exporter->reader)))
-		forget_recording(exporter);
-	if (!exporter->reader.ring)
-		open_recording(exporter, path);
-	exporter->has_begun = true;
-	if (exporter->reader.ring)
-		count_recorded(exporter);
+	recording_follow(&exporter->recording);
+	count_recorded(exporter);
 	exchanges_give_up(exporter->exchanges, clock_ns_of(CLOCK_REALTIME));
 }
 
@@ -325,13 +295,13 @@ static void print_metrics(const struct exporter *exporter)
 	print_stat();
 	exchanges_print(exporter->exchanges);
 	metric_begin("purecm_recording", "gauge", "1 while there is a recording of cmportd");
-	printf("purecm_recording %d\n", exporter->reader.ring != NULL);
+	printf("purecm_recording %d\n", exporter->recording.reader.ring != NULL);
 	print_counter("purecm_recorded_messages_total",
 		      "messages that were counted for the metrics of connections",
 		      exporter->n_recorded);
 	print_counter("purecm_missed_messages_total",
 		      "messages that were recorded faster than they were counted",
-		      exporter->n_missed + exporter->reader.n_missed);
+		      exporter->recording.n_missed + exporter->recording.reader.n_missed);
 }
 
 /* All functions print on standard output. Return: the text, to be freed; NULL on ENOMEM. */
@@ -502,7 +472,7 @@ int main(int argc, char **argv)
 	exporter.exchanges = exchanges_new();
 	if (!exporter.exchanges || listen_on(&exporter))
 		return STATUS_FAILED;
-	follow_recording(&exporter);
+	begin_recording(&exporter);
 	printf("http://%s/metrics\n", exporter.listen);
 	fflush(stdout);
 	run_exporter(&exporter);

@@ -92,9 +92,11 @@ int capture_open(const char *path, struct source **ret);
 int capture_open_live(const char *interface, struct source **ret);
 
 /**
- * tracer_open() - trace the messages of this host's cmportd
+ * tracer_open() - trace the messages of this host's cmportd, and of those that follow it
  * @pid: the only process to show; 0 for all
  * @ret: to be released with its close(); ends on SIGINT and SIGTERM
+ *
+ * If no cmportd has run yet, the source waits for one.
  *
  * Return: 0; -errno, after an error message. Only for root and the user that cmportd runs as.
  */
@@ -182,13 +184,29 @@ bool frame_link_is_known(int link_type);
  */
 int frame_find_mad(int link_type, const uint8_t *frame, size_t bytes, struct observation *ret);
 
+/* The recording of this host's cmportd, zeroed before it is opened. */
+struct recording {
+	struct trace_reader reader; /* .ring is NULL while there is no recording */
+	char path[PATH_MAX];	    /* empty if the socket's path is invalid */
+	uint64_t n_missed;	    /* of files that were closed */
+};
+
 /**
- * recorded_file() - open the recording
- * @ret_path: its path; empty if the socket's path is invalid
+ * recording_open() - read the recording, from its oldest message
  *
- * Return: a descriptor for reading, or -errno.
+ * Return: 0; -errno; as trace_reader_open().
  */
-int recorded_file(char ret_path[PATH_MAX]);
+int recording_open(struct recording *recording);
+
+/**
+ * recording_follow() - go on with the messages written since, also if cmportd has replaced the file
+ *
+ * All messages copied before must have been taken.
+ */
+void recording_follow(struct recording *recording);
+
+/** recording_close() - release the recording; one that is not open is allowed */
+void recording_close(struct recording *recording);
 
 /** recorded_observe() - convert a recorded message to an observation */
 void recorded_observe(const struct trace_entry *seen, struct observation *ret);

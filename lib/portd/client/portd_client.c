@@ -288,36 +288,6 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
 	return err;
 }
 
-/* Not resent after a resumption: the next cmportd has another ring. */
-int portd_trace(struct portd_client *client, struct trace_reader *ret)
-{
-	struct portd_record record = { .type = PORTD_TRACE };
-	struct portd_reply reply = { .error = 0 };
-	int fd[2] = { -1, -1 };
-	int err;
-
-	*ret = (struct trace_reader){ .ring = NULL };
-	pthread_mutex_lock(&client->lock);
-	err = request_exchange(client, &record, -1, &reply, fd);
-	pthread_mutex_unlock(&client->lock);
-	fd_close(&fd[1]);
-	if (err || reply.error) {
-		fd_close(&fd[0]);
-		return err ? err : -reply.error;
-	}
-	err = trace_reader_open(ret, fd[0]);
-	if (!err)
-		trace_reader_skip(ret);
-	return err;
-}
-
-int portd_await_seen(struct portd_client *client, uint64_t number)
-{
-	const struct portd_record record = { .type = PORTD_AWAIT, .seen = { .number = number } };
-
-	return portd_put_data(client, &record);
-}
-
 /* Not sent to the next cmportd, which knows no more than the caller. */
 int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *ret)
 {

@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/portd/proto/trace_ring.h"
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/proto/stat.h"
 
@@ -170,21 +169,6 @@ int portd_send_held(struct portd_client *client);
  * @ms: timeout in milliseconds for the reading
  */
 void portd_drain(struct portd_client *client, int ms);
-
-/**
- * portd_trace() - start to receive all messages of this host
- * @ret: the trace ring; to be released with trace_reader_fini()
- *
- * Return: 0; -EPERM except for root and the user that cmportd runs as; -errno.
- */
-int portd_trace(struct portd_client *client, struct trace_reader *ret);
-
-/**
- * portd_await_seen() - request one SEEN when the ring has a message after @number
- *
- * Return: 0, or -errno if the connection to cmportd has ended.
- */
-int portd_await_seen(struct portd_client *client, uint64_t number);
 
 /**
  * portd_stat() - query connections and counters, which arrive as STAT_* records

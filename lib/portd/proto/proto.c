@@ -137,10 +137,6 @@ static const struct wire_field sa_told_rows[] = {
 	WIRE_BLOB(portd_sa_told, record, 8),
 };
 
-static const struct wire_field seen_rows[] = {
-	WIRE(portd_seen, number, 0, 0, 64),
-};
-
 static const struct wire_field stat_rows[] = {
 	WIRE(portd_stat, pid, 0, 0, 32),
 };
@@ -228,7 +224,6 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_HOLD_IDS] = LAYOUT(portd_ids, ids, 16),
 	[PORTD_TRACK] = LAYOUT(cm_record, tracked, 40 + PATH_BYTES),
 	[PORTD_RESUMED] = LAYOUT(portd_ids, ids, 16),
-	[PORTD_TRACE] = LAYOUT(portd_ids, ids, 16),
 	[PORTD_REPLY] = LAYOUT(portd_reply, reply, 40 + PORTD_TEXT_BYTES),
 	[PORTD_MAD] = LAYOUT(portd_mad, mad, 4 + PATH_BYTES),
 	[PORTD_CLOSE] = LAYOUT(portd_close, close, 36),
@@ -237,8 +232,6 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_SA_DROP] = LAYOUT(portd_sa_drop, sa_drop, 4),
 	[PORTD_SA_REVALIDATE] = LAYOUT(portd_sa_revalidate, sa_revalidate, 20),
 	[PORTD_SA_TOLD] = LAYOUT(portd_sa_told, sa_told, 8 + PORTD_SA_BYTES),
-	[PORTD_SEEN] = LAYOUT(portd_seen, seen, 8),
-	[PORTD_AWAIT] = LAYOUT(portd_seen, seen, 8),
 	[PORTD_PORT_TOS] = LAYOUT(portd_port_tos, port_tos, 4),
 	[PORTD_STAT] = LAYOUT(portd_stat, stat, 4),
 	[PORTD_STAT_ASK] = LAYOUT(portd_stat_ask, stat_ask, 4),
@@ -367,7 +360,7 @@ bool portd_is_told(enum portd_type type)
 {
 	return type == PORTD_MAD || type == PORTD_GONE || type == PORTD_SA_TOLD ||
 	       type == PORTD_PORT_TOS || type == PORTD_STAT_QUOTA ||
-	       (type >= PORTD_SEEN && type <= PORTD_STAT_END);
+	       (type >= PORTD_STAT_ASK && type <= PORTD_STAT_END);
 }
 
 bool portd_is_one_way(enum portd_type type)

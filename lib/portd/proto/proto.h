@@ -18,7 +18,7 @@
 #include "mad/port.h"
 #include "mad/wire.h"
 
-#define PORTD_VERSION	     10
+#define PORTD_VERSION	     11
 #define PORTD_DATAGRAM_BYTES 16384 /* maximum size of a datagram */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
@@ -31,38 +31,35 @@
  * sent there too, not answered. DATA: sent on the data socket. New records are added last: HELLO
  * and REPLY keep their numbers, so that two versions understand each other's refusal.
  */
-#define PORTD_RECORDS(X)                                                                      \
-	X(HELLO, ASKED)		/* comes first: version, new or resuming */                   \
-	X(OPEN_PORT, ASKED)	/* receive CM messages on a port */                           \
-	X(BIND, ASKED)		/* claim a port of a port space */                            \
-	X(LISTEN, ASKED)	/* accept requests for a claimed port */                      \
-	X(UPDATE, ONE_WAY)	/* the addresses of a claim have changed */                   \
-	X(RELEASE, ONE_WAY)	/* release a claim */                                         \
-	X(LEASE_PORTS, ASKED)	/* lease more ephemeral ports, see lease.h */                 \
-	X(LEASE_AHEAD, ONE_WAY) /* likewise, before they are needed */                        \
-	X(LEASE_IDS, ASKED)	/* lease one more block of comm ids */                        \
-	X(HOLD_IDS, ASKED)	/* resuming: a block that a previous cmportd lent */          \
-	X(TRACK, ONE_WAY)	/* a connection: when resuming, or established by data */     \
-	X(RESUMED, ASKED)	/* resuming: everything has been reported */                  \
-	X(TRACE, ASKED)		/* trace all messages of the host, see trace_ring.h */        \
-	X(REPLY, ANSWER)                                                                      \
-	X(MAD, DATA)	       /* a message to send, or a received one */                     \
-	X(CLOSE, DATA)	       /* from the client: a comm id is free again */                 \
-	X(GONE, DATA)	       /* from cmportd: a port was removed */                         \
-	X(SA_ASK, DATA)	       /* from the client: a query to the subnet administrator */     \
-	X(SA_DROP, DATA)       /* from the client: cancel a query, or leave a group */        \
-	X(SA_REVALIDATE, DATA) /* from the client: a path that fails */                       \
-	X(SA_TOLD, DATA)       /* from cmportd: the response */                               \
-	X(SEEN, DATA)	       /* from cmportd, after AWAIT: there is a message */            \
-	X(STAT_ASK, DATA)      /* from cmportd: report your ids and counters */               \
-	X(STAT_PORT, DATA)     /* from cmportd, to the requester: a port used in rows */      \
-	X(STAT_PROCESS, DATA)  /* from cmportd, to the requester: a client that was asked */  \
-	X(STAT_ID, DATA)       /* from a client, forwarded: an id or a connection */          \
-	X(STAT_COUNT, DATA)    /* likewise: a counter that is not zero */                     \
-	X(STAT_END, DATA)      /* likewise: the end of the rows */                            \
-	X(STAT, ASKED)	       /* state of connections and counters; rows of STAT_* follow */ \
-	X(AWAIT, DATA)	       /* from a tracer: report the next message */                   \
-	X(PORT_TOS, DATA)      /* from cmportd: the port has a new default */                 \
+#define PORTD_RECORDS(X)                                                                     \
+	X(HELLO, ASKED)		/* comes first: version, new or resuming */                  \
+	X(OPEN_PORT, ASKED)	/* receive CM messages on a port */                          \
+	X(BIND, ASKED)		/* claim a port of a port space */                           \
+	X(LISTEN, ASKED)	/* accept requests for a claimed port */                     \
+	X(UPDATE, ONE_WAY)	/* the addresses of a claim have changed */                  \
+	X(RELEASE, ONE_WAY)	/* release a claim */                                        \
+	X(LEASE_PORTS, ASKED)	/* lease more ephemeral ports, see lease.h */                \
+	X(LEASE_AHEAD, ONE_WAY) /* likewise, before they are needed */                       \
+	X(LEASE_IDS, ASKED)	/* lease one more block of comm ids */                       \
+	X(HOLD_IDS, ASKED)	/* resuming: a block that a previous cmportd lent */         \
+	X(TRACK, ONE_WAY)	/* a connection: when resuming, or established by data */    \
+	X(RESUMED, ASKED)	/* resuming: everything has been reported */                 \
+	X(STAT, ASKED)		/* connections and counters; rows of STAT_* follow */        \
+	X(REPLY, ANSWER)                                                                     \
+	X(MAD, DATA)	       /* a message to send, or a received one */                    \
+	X(CLOSE, DATA)	       /* from the client: a comm id is free again */                \
+	X(GONE, DATA)	       /* from cmportd: a port was removed */                        \
+	X(SA_ASK, DATA)	       /* from the client: a query to the subnet administrator */    \
+	X(SA_DROP, DATA)       /* from the client: cancel a query, or leave a group */       \
+	X(SA_REVALIDATE, DATA) /* from the client: a path that fails */                      \
+	X(SA_TOLD, DATA)       /* from cmportd: the response */                              \
+	X(STAT_ASK, DATA)      /* from cmportd: report your ids and counters */              \
+	X(STAT_PORT, DATA)     /* from cmportd, to the requester: a port used in rows */     \
+	X(STAT_PROCESS, DATA)  /* from cmportd, to the requester: a client that was asked */ \
+	X(STAT_ID, DATA)       /* from a client, forwarded: an id or a connection */         \
+	X(STAT_COUNT, DATA)    /* likewise: a counter that is not zero */                    \
+	X(STAT_END, DATA)      /* likewise: the end of the rows */                           \
+	X(PORT_TOS, DATA)      /* from cmportd: the port has a new default */                \
 	X(STAT_QUOTA, DATA)    /* from cmportd, to the requester: the use of a quota */
 
 enum portd_type {
@@ -193,14 +190,6 @@ enum portd_way {
 	PORTD_RECEIVED,
 	PORTD_SENT,
 	PORTD_REPEATED, /* retransmitted */
-};
-
-/*
- * AWAIT: report once a message after this number. SEEN: the number of the latest message. The
- * messages are in the ring, whose descriptor came with the response to TRACE.
- */
-struct portd_seen {
-	uint64_t number;
 };
 
 /* --- statistics for purecm stat, by lib/conn/stat_rows.c and server/asks/stat_query.c --- */
@@ -355,7 +344,6 @@ struct portd_record {
 		struct portd_sa_drop sa_drop;
 		struct portd_sa_revalidate sa_revalidate;
 		struct portd_sa_told sa_told;
-		struct portd_seen seen; /* and AWAIT */
 		struct portd_stat stat;
 		struct portd_stat_ask stat_ask;
 		struct portd_stat_row stat_row; /* the head of all rows */

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SEALS	      (F_SEAL_SHRINK | F_SEAL_GROW)
 #define LINE_BYTES    64
 #define MAGIC	      (UINT32_C(0x70635200) | PORTD_VERSION)
 #define CHUNK_ENTRIES 1024 /* of a file; their memory is reserved together */
@@ -106,24 +105,6 @@ int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries)
 	return 0;
 }
 
-int trace_ring_init(struct trace_ring *trace)
-{
-	int fd = memfd_create("purecm trace", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
-
-	*trace = (struct trace_ring){ .fd = -1 };
-	if (fd < 0)
-		return -errno;
-	err = trace_ring_open(trace, fd, TRACE_RING_ENTRIES);
-	/*
-	 * From now on only the present mapping can write. Kernels before 5.1 cannot enforce that,
-	 * and the tracers must be trusted; they are root or the user that cmportd runs as.
-	 */
-	if (!err && fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_FUTURE_WRITE) &&
-	    fcntl(fd, F_ADD_SEALS, SEALS))
-		err = -errno;
-	return err;
-}
-
 void trace_ring_fini(struct trace_ring *trace)
 {
 	if (trace->ring)
@@ -148,13 +129,12 @@ struct trace_entry *trace_ring_begin(struct trace_ring *trace)
 	return &ring->message[at];
 }
 
-uint64_t trace_ring_end(struct trace_ring *trace)
+void trace_ring_end(struct trace_ring *trace)
 {
 	struct trace_memory *ring = trace->ring;
 	const uint64_t number = atomic_load_explicit(&ring->begun, memory_order_relaxed);
 
 	atomic_store_explicit(&ring->written, number, memory_order_release);
-	return number;
 }
 
 /* --- reading ------------------------------------------------------------- */
@@ -289,7 +269,7 @@ uint64_t trace_reader_written(const struct trace_reader *reader)
 
 bool trace_reader_take(struct trace_reader *reader, struct trace_entry *ret)
 {
-	if (reader->number == reader->ring->written)
+	if (!reader->ring || reader->number == reader->ring->written)
 		return false;
 	*ret = reader->ring->message[++reader->number % reader->n_entries];
 	return true;

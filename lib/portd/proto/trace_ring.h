@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The trace ring: the latest messages of a host, in memory that cmportd writes and tracers read.
+ * The trace ring: the latest messages of a host, in a file that cmportd writes and tracers read. It
+ * survives cmportd, is continued by the next one, and can be read later: the recording.
+ *
  * cmportd does not know how far a tracer has read: it overwrites the oldest message, and a tracer
  * that reads too slowly finds gaps in the numbers.
- *
- * The recording is the same ring in a file. It survives cmportd, is continued by the next one, and
- * can be read later.
  *
  * Entries are in host byte order: both sides have the same PORTD_VERSION.
  */
@@ -17,10 +16,8 @@
 
 #include "lib/portd/proto/proto.h"
 
-#define TRACE_RING_ENTRIES    65536 /* of a tracers' ring; 400 bytes each, allocated on first use */
-
 #define RECORDING_SUFFIX      ".recorded" /* after the socket's path */
-#define RECORDING_ENTRIES     16384	  /* the default */
+#define RECORDING_ENTRIES     16384	  /* the default; 400 bytes each, allocated on first use */
 #define RECORDING_ENTRIES_MAX 1000000
 
 struct trace_entry {
@@ -39,19 +36,11 @@ struct trace_memory;
 
 /* The writer, cmportd. */
 struct trace_ring {
-	int fd; /* passed to tracers; owned by the ring */
+	int fd; /* owned by the ring */
 	struct trace_memory *ring;
 	uint32_t n_entries;
 	uint32_t n_reserved; /* entries with allocated memory */
 };
-
-/**
- * trace_ring_init() - create an empty ring of TRACE_RING_ENTRIES in memory
- * @trace: to be released with trace_ring_fini(), also on error
- *
- * Return: 0 or -errno.
- */
-int trace_ring_init(struct trace_ring *trace);
 
 /**
  * trace_ring_open() - continue a recording, or start one if the file has none of that size
@@ -63,7 +52,7 @@ int trace_ring_init(struct trace_ring *trace);
  */
 int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries);
 
-/** trace_ring_fini() - release a ring; holders of the descriptor can still read it */
+/** trace_ring_fini() - release a ring; its file can still be read */
 void trace_ring_fini(struct trace_ring *trace);
 
 /**
@@ -73,8 +62,8 @@ void trace_ring_fini(struct trace_ring *trace);
  */
 struct trace_entry *trace_ring_begin(struct trace_ring *trace);
 
-/** trace_ring_end() - show readers the message that was begun. Return: its number. */
-uint64_t trace_ring_end(struct trace_ring *trace);
+/** trace_ring_end() - show readers the message that was begun */
+void trace_ring_end(struct trace_ring *trace);
 
 /* A reader: a tracer, or a program that reads a recording. */
 struct trace_reader {
@@ -112,7 +101,11 @@ void trace_reader_fini(struct trace_reader *reader);
 /** trace_reader_written() - the number of the latest message, 0 if there is none; not copied yet */
 uint64_t trace_reader_written(const struct trace_reader *reader);
 
-/** trace_reader_take() - take the next message that was copied. Return: false if there is none. */
+/**
+ * trace_reader_take() - take the next message that was copied
+ *
+ * Return: false if there is none, as in a zeroed reader.
+ */
 bool trace_reader_take(struct trace_reader *reader, struct trace_entry *ret);
 
 #endif

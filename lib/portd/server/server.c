@@ -430,8 +430,7 @@ int server_begin(struct server *server)
 	user_init(&server->nobody, (uid_t)-1);
 	list_init(&server->strangers);
 	list_init(&server->filled);
-	list_init(&server->asleep);
-	server->trace_ring.fd = server->recording.fd = -1;
+	server->recording.fd = -1;
 	for (i = 0; i < ID_BLOCKS; i++)
 		server->block_owner[i] = NOBODY;
 	users_err = users_init(&server->users); /* in any case, as server_end() ends both */

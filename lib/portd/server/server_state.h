@@ -110,11 +110,7 @@ struct server {
 	struct batch *spare;   /* unused one, or NULL */
 	unsigned int n_throttled;
 	struct cm_time unthrottle_at; /* when to look at them next */
-	unsigned int n_tracers;
-	struct trace_ring trace_ring; /* exists while there are tracers */
 	struct trace_ring recording;  /* the latest messages, in a file; zeros: none */
-	uint64_t n_seen;	      /* number of the latest message in trace_ring */
-	struct list asleep;	      /* tracers that wait for a message */
 	uint32_t n_stats;	      /* STAT queries so far */
 	bool requests_left;	      /* the next turn must not wait */
 	bool asks_again;	      /* nor may this one: a request was deferred */

@@ -95,7 +95,7 @@ static struct port second_port(void)
 static void end_cmportd(void)
 {
 	cmportd.has_ended = true;
-	receive_message(&(struct portd_record){ .type = PORTD_SEEN });
+	receive_message(&(struct portd_record){ .type = PORTD_STAT_QUOTA });
 }
 
 TEST(message_for_an_open_port_reaches_the_core)

@@ -267,7 +267,7 @@ static void replace_cmportd(int open_err)
 
 	cmportd_set_upcalls(&upcalls);
 	cmportd.has_ended = true;
-	fake_cmportd_send(&(struct portd_record){ .type = PORTD_SEEN });
+	fake_cmportd_send(&(struct portd_record){ .type = PORTD_STAT_QUOTA });
 	engine_turn(0);
 	cmportd.open_err = open_err;
 	cmportd_before_sleep();

@@ -368,9 +368,7 @@ int rig_answer(struct rig_client *client)
 		return -1;
 	if (portd_get(&in, &record) || record.type != PORTD_REPLY)
 		give_up("what came is no answer");
-	if (fd[0] >= 0 && client->is_tracer) {
-		client->ring_fd = fd[0];
-	} else if (fd[0] >= 0) {
+	if (fd[0] >= 0) {
 		client->data = fd[0];
 		client->page_fd = fd[1];
 	}
@@ -385,7 +383,6 @@ int rig_ask(struct rig_client *client, const struct portd_record *record)
 	portd_put(&out, record);
 	rig_put(client->control, out.data, out.bytes, NULL, 0);
 	rig_settle();
-	client->is_tracer = record->type == PORTD_TRACE;
 	return portd_is_one_way(record->type) ? 0 : rig_answer(client);
 }
 

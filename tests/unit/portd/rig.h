@@ -169,8 +169,6 @@ struct rig_client {
 	int control;
 	int data;
 	int page_fd;
-	bool is_tracer;		  /* its latest request was TRACE */
-	int ring_fd;		  /* of the reply */
 	uint32_t first;		  /* of its comm ids */
 	uint64_t secret;	  /* of the comm ids */
 	uint8_t handle;		  /* of port 1 */

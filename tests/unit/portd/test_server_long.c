@@ -47,7 +47,6 @@ static const struct {
 	{ { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = 1, .count = 1 } }, EPROTONOSUPPORT },
 	{ { .type = PORTD_LEASE_IDS }, 0 },
 	{ { .type = PORTD_STAT }, 0 },
-	{ { .type = PORTD_TRACE }, EPERM },
 	{ { .type = PORTD_LISTEN, .claim = { .claim_id = 77 } }, ENOENT },
 };
 

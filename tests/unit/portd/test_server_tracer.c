@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A tracer gets every message once, and has no effect on others. */
+/* A tracer gets every message once from the recording, which cmportd continues. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,17 +10,25 @@
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
-#define alice (&scene_alice)
-#define bob   (&scene_bob)
-
-static const struct portd_record trace = { .type = PORTD_TRACE };
+#define alice	 (&scene_alice)
+#define RECORDED 64 /* messages, by the rig */
 
 static struct trace_reader reader;
 
+static int open_recording(void)
+{
+	char path[sizeof(socket_path) + sizeof(RECORDING_SUFFIX)];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s" RECORDING_SUFFIX, socket_path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
 static void start_trace(void)
 {
-	ck_assert_int_eq(rig_ask(bob, &trace), 0);
-	ck_assert_int_eq(trace_reader_open(&reader, dup(bob->ring_fd)), 0);
+	ck_assert_int_eq(trace_reader_open(&reader, open_recording()), 0);
 	trace_reader_skip(&reader);
 }
 
@@ -39,25 +47,6 @@ static struct trace_entry next_seen(void)
 
 	ck_assert(take(&seen));
 	return seen;
-}
-
-static void await_record(uint64_t number)
-{
-	const struct portd_record record = { .type = PORTD_AWAIT, .seen = { .number = number } };
-
-	ck_assert(rig_send_record(bob, &record));
-	rig_settle();
-}
-
-/* Return: the value of a SEEN record; 0 if none has arrived. */
-static uint64_t expect_record(void)
-{
-	struct portd_record record;
-
-	if (!rig_next(bob, &record))
-		return 0;
-	ck_assert_int_eq(record.type, PORTD_SEEN);
-	return record.seen.number;
 }
 
 FIXTURE(scene_set_up, scene_tear_down);
@@ -101,7 +90,7 @@ TEST(a_tracer_gets_unconnected_answers)
 
 TEST(a_tracer_does_not_get_dropped_messages)
 {
-	const unsigned int rate = 50, n = 4 * rate;
+	const unsigned int rate = RECORDED / 4, n = 4 * rate;
 	struct mad_path from = rig_peer(SCENE_PEER);
 	struct trace_entry seen;
 	unsigned int i, n_seen = 0;
@@ -129,60 +118,6 @@ TEST(traced_messages_are_numbered)
 	ck_assert_uint_eq(next_seen().number, first + 1);
 }
 
-TEST(other_clients_get_no_trace)
-{
-	scene_sends(alice, scene_req(alice, 1));
-	ck_assert_str_eq(scene_delivered(bob), "");
-}
-
-TEST(waiting_tracer_is_notified_once)
-{
-	start_trace();
-	await_record(0);
-	ck_assert_uint_eq(expect_record(), 0);
-	scene_sends(alice, scene_req(alice, 1));
-	ck_assert_uint_eq(expect_record(), 1);
-	scene_sends(alice, scene_req(alice, 2));
-	ck_assert_uint_eq(expect_record(), 0);
-}
-
-TEST(waiting_tracer_is_notified_of_a_passed_message_at_once)
-{
-	start_trace();
-	scene_sends(alice, scene_req(alice, 1));
-	await_record(0);
-	ck_assert_uint_eq(expect_record(), 1);
-}
-
-TEST(only_root_and_its_owner_may_trace)
-{
-	rig_server()->client[1]->uid = geteuid() + 1;
-	ck_assert_int_eq(rig_ask(bob, &trace), EPERM);
-	await_record(0); /* so bob is disconnected */
-	ck_assert_ptr_null(rig_server()->client[1]);
-}
-
-TEST(the_ring_ends_with_the_last_tracer)
-{
-	ck_assert_int_eq(rig_ask(bob, &trace), 0);
-	ck_assert_int_eq(rig_ask(bob, &trace), 0);
-	await_record(0);
-	rig_leave(bob);
-	rig_settle();
-	ck_assert_uint_eq(rig_server()->n_tracers, 0);
-	ck_assert_int_eq(rig_server()->trace_ring.fd, -1);
-	ck_assert(list_is_empty(&rig_server()->asleep));
-}
-
-TEST(the_ring_is_read_only_for_tracers)
-{
-	uint8_t byte = 0;
-
-	ck_assert_int_eq(rig_ask(bob, &trace), 0);
-	ck_assert_int_lt(pwrite(bob->ring_fd, &byte, 1, 0), 0);
-	ck_assert_int_lt(ftruncate(bob->ring_fd, 0), 0);
-}
-
 /* It never reads; its peers must not be affected. */
 TEST(a_tracer_that_does_not_read_loses_messages)
 {
@@ -190,33 +125,19 @@ TEST(a_tracer_that_does_not_read_loses_messages)
 	uint32_t n;
 
 	start_trace();
-	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 2 * TRACE_RING_ENTRIES;
-	for (n = 1; n <= TRACE_RING_ENTRIES; n++)
+	for (n = 1; n <= RECORDED; n++)
 		scene_receive(scene_peer_req(n, SCENE_ADDR));
-	ck_assert_uint_eq(rig_server()->n_seen, 2 * TRACE_RING_ENTRIES);
-	ck_assert_uint_eq(rig_server()->client[1]->n_backlog, 0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_receive(scene_peer_req(9999, SCENE_ADDR));
 	ck_assert_str_eq(scene_delivered(alice), "REQ");
 	for (n = 0; take(&seen);)
 		n++;
-	ck_assert_uint_eq(seen.number, 2 * TRACE_RING_ENTRIES + 1);
-	ck_assert_uint_eq(n, TRACE_RING_ENTRIES);
+	ck_assert_uint_eq(seen.number, 2 * RECORDED + 1);
+	ck_assert_uint_eq(n, RECORDED);
 	ck_assert_uint_eq(n + reader.n_missed, seen.number);
 }
 
 /* --- the recording -------------------------------------------------------- */
-
-static int open_recording(void)
-{
-	char path[sizeof(socket_path) + sizeof(RECORDING_SUFFIX)];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s" RECORDING_SUFFIX, socket_path);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	ck_assert_int_ge(fd, 0);
-	return fd;
-}
 
 /* Return: as trace_reader_open(). */
 static int play_back(void)

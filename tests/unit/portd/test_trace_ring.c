@@ -13,18 +13,27 @@
 #include "lib/portd/proto/trace_ring.h"
 #include "tests/unit/test.h"
 
-#define STORM	 (40 * TRACE_RING_ENTRIES)
-#define RECORDED 3000 /* messages of a recording: more than one chunk */
+#define RECORDED 3000 /* messages of the ring: more than one chunk */
+#define STORM	 (200 * RECORDED)
 
 static struct trace_ring ring;
 static struct trace_reader reader;
+static int file_fd;
 static uint64_t n_written;
+
+static void begin_to_record(void)
+{
+	trace_ring_fini(&ring);
+	ck_assert_int_eq(trace_ring_open(&ring, dup(file_fd), RECORDED), 0);
+}
 
 static void set_up(void)
 {
 	n_written = 0;
-	ck_assert_int_eq(trace_ring_init(&ring), 0);
-	ck_assert_int_eq(trace_reader_open(&reader, dup(ring.fd)), 0);
+	ring.fd = -1;
+	file_fd = memfd_create("recorded", MFD_CLOEXEC);
+	begin_to_record();
+	ck_assert_int_eq(trace_reader_open(&reader, dup(file_fd)), 0);
 }
 
 static bool take(struct trace_entry *ret)
@@ -39,30 +48,7 @@ static void tear_down(void)
 {
 	trace_reader_fini(&reader);
 	trace_ring_fini(&ring);
-}
-
-/* --- a recording ---------------------------------------------------------- */
-
-static int file_fd; /* of a recording */
-
-static void begin_to_record(void)
-{
-	trace_ring_fini(&ring);
-	ck_assert_int_eq(trace_ring_open(&ring, dup(file_fd), RECORDED), 0);
-}
-
-static void set_up_recording(void)
-{
-	set_up();
-	trace_reader_fini(&reader);
-	file_fd = memfd_create("recorded", MFD_CLOEXEC);
-	begin_to_record();
-}
-
-static void tear_down_recording(void)
-{
 	close(file_fd);
-	tear_down();
 }
 
 /* All bytes of a message contain its number. */
@@ -73,8 +59,9 @@ static void write_some(unsigned int n)
 	while (n--) {
 		message = trace_ring_begin(&ring);
 		memset(message->mad, (uint8_t)++n_written, sizeof(message->mad));
-		if (trace_ring_end(&ring) != n_written)
+		if (message->number != n_written)
 			abort(); /* an assertion for each would take most of the time */
+		trace_ring_end(&ring);
 	}
 }
 
@@ -122,20 +109,10 @@ TEST(a_ring_that_is_almost_full_has_lost_nothing)
 {
 	struct trace_entry message;
 
-	write_some(TRACE_RING_ENTRIES);
+	write_some(RECORDED);
 	ck_assert(take(&message));
 	ck_assert_uint_eq(message.number, 1);
 	ck_assert_uint_eq(reader.n_missed, 0);
-}
-
-TEST(overwritten_messages_are_counted)
-{
-	struct trace_entry message;
-
-	write_some(3 * TRACE_RING_ENTRIES);
-	ck_assert(take(&message));
-	ck_assert_uint_eq(message.number, reader.n_missed + 1);
-	ck_assert_uint_ge(message.number, 2 * TRACE_RING_ENTRIES);
 }
 
 static void *write_without_pause(void *arg)
@@ -159,13 +136,6 @@ TEST(no_message_is_torn_under_load)
 	}
 	pthread_join(writer, NULL);
 	ck_assert_uint_eq(n + reader.n_missed, STORM);
-}
-
-TEST(a_reader_cannot_write)
-{
-	ck_assert_ptr_eq(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, ring.fd, 0), MAP_FAILED);
-	ck_assert_int_lt(write(ring.fd, "x", 1), 0);
-	ck_assert_int_lt(ftruncate(ring.fd, 0), 0);
 }
 
 TEST(invalid_ring_is_not_read)
@@ -195,8 +165,6 @@ static uint64_t play_back(uint64_t *ret_first)
 	ck_assert_uint_eq(reader.n_missed, 0);
 	return n;
 }
-
-FIXTURE(set_up_recording, tear_down_recording);
 
 TEST(a_recording_begins_with_its_first_message)
 {
@@ -299,22 +267,4 @@ TEST(a_recording_of_another_version_is_not_read)
 
 	ck_assert_int_eq(pwrite(file_fd, &magic, sizeof(magic), 0), sizeof(magic));
 	ck_assert_int_eq(trace_reader_open(&reader, dup(file_fd)), -EPROTO);
-}
-
-static void *write_many_records(void *arg)
-{
-	write_some(20 * RECORDED);
-	return arg;
-}
-
-TEST(no_recorded_message_is_torn_under_load)
-{
-	uint64_t first = 0, n = 0;
-	pthread_t writer;
-
-	ck_assert_int_eq(pthread_create(&writer, NULL, write_many_records, NULL), 0);
-	while (first + n < 15 * RECORDED)
-		n = play_back(&first);
-	pthread_join(writer, NULL);
-	ck_assert_uint_eq(play_back(&first), RECORDED);
 }

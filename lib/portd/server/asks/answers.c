@@ -17,7 +17,6 @@
 #include "lib/portd/server/routing/recovery.h"
 #include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
-#include "lib/portd/server/wire/tracers.h"
 
 #define CLOSING_NS    (3000 * CM_NS_PER_MS)
 #define OPEN_AGAIN_NS (20 * CM_NS_PER_MS)
@@ -407,14 +406,6 @@ static int handle_lease_ports(struct request *request)
 	return n < 0 ? n : 0;
 }
 
-static int handle_trace(struct request *request)
-{
-	const int fd = tracer_begin(request->server, request->client);
-
-	request->reply_fd[0] = fd < 0 ? -1 : fd;
-	return fd < 0 ? fd : 0;
-}
-
 static int handle_stat(struct request *request)
 {
 	return stat_ask(request->server, request->client, request->record->stat.pid,
@@ -443,7 +434,6 @@ static const struct {
 	[PORTD_HOLD_IDS] = { handle_hold_ids, true },
 	[PORTD_TRACK] = { handle_tracked, false },
 	[PORTD_RESUMED] = { handle_resumed, true },
-	[PORTD_TRACE] = { handle_trace, true },
 	[PORTD_STAT] = { handle_stat, true },
 };
 

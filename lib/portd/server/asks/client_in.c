@@ -23,7 +23,6 @@
 #include "lib/portd/server/sa/subnet_queries.h"
 #include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
-#include "lib/portd/server/wire/tracers.h"
 #include "lib/portd/server/wire/unsent.h"
 #include "lib/portd/server/wire/waiting.h"
 
@@ -200,8 +199,6 @@ void client_forget(struct server *server, struct client *client)
 	subnet_forget_client(client);
 	if (client->throttled)
 		server->n_throttled--;
-	if (client->is_tracer)
-		tracer_end(server, client);
 	ports_client_gone(client->net_ns->ports, client->index);
 	net_ns_leave(server->home, client->net_ns);
 	list_remove(&client->stranger);
@@ -294,7 +291,7 @@ static bool handle_request(struct server *server, struct client *client,
 		if (portd_datagram_send(client->control.fd, &out, send_fd, MSG_DONTWAIT))
 			client_disconnect(server, client, "it does not take its answers");
 	}
-	fd_close(&send_fd[0]); /* the client's end of the data socket, or the trace ring */
+	fd_close(&send_fd[0]); /* the client's end of the data socket */
 	fd_close(&send_fd[1]); /* the page of leases */
 	return true;
 }
@@ -400,7 +397,6 @@ static void take_messages(struct server *server, struct client *client)
 		} else if (record.type == PORTD_CLOSE) {
 			tracker_close(server->tracker, client->index, &record.close);
 		} else if (!stat_row(server, client, &record) &&
-			   !tracer_await(server, client, &record) &&
 			   !subnet_record(server, client, &record)) {
 			client_disconnect(server, client,
 					  "a record that is not for its data socket");

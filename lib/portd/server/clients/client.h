@@ -51,8 +51,6 @@ struct client {
 	unsigned int n_blocks;
 	uint16_t block[ID_BLOCKS_MAX];
 	bool throttled;
-	bool is_tracer;		    /* receives copies of all messages */
-	struct list asleep;	    /* in server.asleep while it waits for the next message */
 	bool visits;		    /* makes no connections */
 	uint32_t stat_no, stat_pid; /* of the latest STAT query; 0: none, all */
 	uint32_t n_stats_before;    /* its HELLO */

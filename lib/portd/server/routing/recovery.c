@@ -16,7 +16,7 @@
 #include "lib/portd/server/ledger/tracked_adopt.h"
 #include "lib/portd/server/routing/router.h"
 #include "lib/portd/server/wire/host_port.h"
-#include "lib/portd/server/wire/tracers.h"
+#include "lib/portd/server/wire/recording.h"
 
 #define GRACE_NS       (3000 * CM_NS_PER_MS)  /* without a client that resumes */
 #define GRACE_MOST_NS  (10000 * CM_NS_PER_MS) /* less than PORTD_ANSWER_MS: others wait */
@@ -48,7 +48,7 @@ int recovery_open(struct server *server)
 	server->listening.fd = socket_dir_listen_fd(server->dir);
 	server->state_file = socket_dir_state_file(server->dir);
 	if (server->options.path && !socket_dir_open(server->dir, RECORDING_SUFFIX, &fd))
-		tracer_record(server, fd);
+		recording_begin(server, fd);
 	keep_port_holders(server);
 	store = state_file_tracked(server->state_file);
 	return store ? tracker_keep(server->tracker, store) : 0;

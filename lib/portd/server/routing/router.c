@@ -16,7 +16,7 @@
 #include "lib/portd/server/routing/fields.h"
 #include "lib/portd/server/routing/recovery.h"
 #include "lib/portd/server/wire/host_port.h"
-#include "lib/portd/server/wire/tracers.h"
+#include "lib/portd/server/wire/recording.h"
 
 #define LEFT_NS (60000 * CM_NS_PER_MS) /* longer than a peer repeats a REP */
 
@@ -406,7 +406,7 @@ void router_received(struct server *server, struct host_port *host_port,
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
-	tracer_show(server, host_port, PORTD_RECEIVED, client, path, mad);
+	recording_add(server, host_port, PORTD_RECEIVED, client, path, mad);
 	if (client)
 		deliver(server, client, &in, is_known);
 	else if (to == PORTS_NOT_FOR_THEM)

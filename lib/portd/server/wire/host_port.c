@@ -22,7 +22,7 @@
 #include "lib/portd/server/ledger/tracked_adopt.h"
 #include "lib/portd/server/sa/subnet_queries.h"
 #include "lib/portd/server/server_state.h"
-#include "lib/portd/server/wire/tracers.h"
+#include "lib/portd/server/wire/recording.h"
 #include "lib/portd/server/wire/unsent.h"
 #include "lib/portd/server/wire/waiting.h"
 
@@ -480,7 +480,7 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 	bool queues = has_to_queue(server, sender, path, mad);
 	struct xmit *xmit;
 
-	tracer_show(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
+	recording_add(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
 	if (!queues && send_at_once(server, host_port, sender, path, mad, again))
 		return;
