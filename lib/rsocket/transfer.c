@@ -318,19 +318,24 @@ static void count_read(struct stream *s, uint32_t bytes)
 		send_owed(s);
 }
 
-/* Only the thread that has the token advances the head of the ring. */
-static uint32_t read_from_ring(struct stream *s, struct rs_cursor *to, size_t left, bool peek)
+/*
+ * Only the thread that has the token advances the head of the ring. With MSG_TRUNC the data is
+ * dropped, as by TCP: programs that drain a connection pass no buffer.
+ */
+static uint32_t read_from_ring(struct stream *s, struct rs_cursor *to, size_t left, int flags)
 {
 	const uint8_t *ring = s->memory.recv_ring;
 	uint32_t head = s->in.head;
 	uint32_t bytes = min_bytes(left, s->in.unread);
 	uint32_t first = min_bytes(s->in.ring_bytes - head, bytes);
 
-	unlock_for_copy(s, bytes);
-	rs_scatter(to, ring + head, first);
-	rs_scatter(to, ring, bytes - first);
-	lock_after_copy(s, bytes);
-	if (!peek)
+	if (!(flags & MSG_TRUNC)) {
+		unlock_for_copy(s, bytes);
+		rs_scatter(to, ring + head, first);
+		rs_scatter(to, ring, bytes - first);
+		lock_after_copy(s, bytes);
+	}
+	if (!(flags & MSG_PEEK))
 		count_read(s, bytes);
 	return bytes;
 }
@@ -341,7 +346,6 @@ __attribute__((noinline)) static ssize_t recv_with_token(struct stream *s, struc
 	const struct cm_time deadline = wait_deadline_of(&s->options.recv_timeout);
 	struct rs_cursor to = { in->iov, 0 };
 	size_t left = rs_transfer_bytes(in);
-	bool peek = in->flags & MSG_PEEK;
 	int cancel_state = api_enter();
 	ssize_t received = 0;
 	int err = take_token(s, &s->recv_token, in->flags, recv_would_not_wait);
@@ -359,10 +363,10 @@ __attribute__((noinline)) static ssize_t recv_with_token(struct stream *s, struc
 		err = s->in.unread ? 1 : await_data(s, in->flags, deadline);
 		if (err <= 0)
 			break;
-		bytes = read_from_ring(s, &to, left, peek);
+		bytes = read_from_ring(s, &to, left, in->flags);
 		received += bytes;
 		left -= bytes;
-		if (peek || !(in->flags & MSG_WAITALL))
+		if (in->flags & MSG_PEEK || !(in->flags & MSG_WAITALL))
 			break;
 		err = 0;
 	}
@@ -380,7 +384,7 @@ static ssize_t recv_at_once(struct stream *s, const struct rs_transfer *in)
 	size_t wanted = in->n_iov == 1 ? in->iov->iov_len : 0;
 	uint32_t bytes = min_bytes(wanted, s->in.unread);
 
-	if (s->recv_token.is_taken || in->flags & MSG_PEEK || bytes > LOCKED_BYTES ||
+	if (s->recv_token.is_taken || in->flags & (MSG_PEEK | MSG_TRUNC) || bytes > LOCKED_BYTES ||
 	    bytes > s->in.ring_bytes - s->in.head || (bytes < wanted && in->flags & MSG_WAITALL))
 		return 0;
 	if (bytes) {

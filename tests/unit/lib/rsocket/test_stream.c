@@ -81,6 +81,15 @@ TEST(peeking_leaves_the_data)
 }
 END_TEST
 
+TEST(data_is_dropped_without_a_buffer)
+{
+	send_text(pair.fd[0], "dropped");
+	ck_assert_int_eq(rrecv(pair.fd[1], NULL, 1000, MSG_TRUNC), 7);
+	send_text(pair.fd[0], "kept");
+	expect_text(pair.fd[1], "kept", 0);
+}
+END_TEST
+
 TEST(iovecs_are_gathered_and_scattered)
 {
 	char first[3] = { 0 }, second[8] = { 0 };
