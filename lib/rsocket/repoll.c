@@ -153,7 +153,7 @@ static uint32_t look_at_socket(struct repoll *repoll, struct item *item)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = key_of(item->fd) };
 	struct rsock *rs = item->rs;
-	short wanted = (short)(item->asked.events & (EPOLLIN | EPOLLOUT | EPOLLPRI));
+	short wanted = (short)(item->asked.events & (EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP));
 	short events = 0;
 	int fd;
 

@@ -231,6 +231,8 @@ static short stream_events(struct rsock *rs, short wanted)
 			events |= POLLIN;
 		if (stream_may_send(s) || !stream_can_write(s->state))
 			events |= POLLOUT;
+		if (!stream_can_read(s->state))
+			events |= POLLRDHUP;
 		/* Not while there is data: rstream takes a hang-up as the end of the data. */
 		if (!stream_can_send_messages(s->state) && !s->in.unread)
 			events |= POLLHUP;

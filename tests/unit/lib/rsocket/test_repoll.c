@@ -79,6 +79,15 @@ TEST(level_triggered_is_reported_until_it_is_read)
 }
 END_TEST
 
+TEST(the_end_is_reported_with_unread_data)
+{
+	add(pair.fd[1], EPOLLIN | EPOLLRDHUP | EPOLLET);
+	send_one();
+	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_RDWR), 0);
+	expect(pair.fd[1], EPOLLIN | EPOLLRDHUP);
+}
+END_TEST
+
 static int rpoll_once(void)
 {
 	struct pollfd outer = { .fd = repoll, .events = POLLIN };

@@ -312,6 +312,17 @@ TEST(rpoll_reports_an_unrequested_hang_up)
 }
 END_TEST
 
+/* An edge-triggered program learns of the end with the last data, or never. */
+TEST(rpoll_reports_the_end_before_the_data_is_read)
+{
+	send_text(pair.fd[0], "last");
+	ck_assert_int_eq(events_of(pair.fd[1], POLLIN | POLLRDHUP), POLLIN);
+	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_WR), 0);
+	ck_assert_int_eq(events_of(pair.fd[1], POLLIN | POLLRDHUP), POLLIN | POLLRDHUP);
+	ck_assert_int_eq(events_of(pair.fd[1], POLLIN), POLLIN);
+}
+END_TEST
+
 TEST(rselect_is_rpoll)
 {
 	struct timeval soon = { .tv_usec = 1000 };
