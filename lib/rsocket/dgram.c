@@ -105,9 +105,25 @@ static int dgram_peername(struct rsock *rs, struct sockaddr_storage *ret)
 	return getpeername(rs->fd, (struct sockaddr *)ret, &bytes) ? -errno : 0;
 }
 
+/*
+ * A UDP socket whose reading end is shut down is readable for ever, and the service needs it for
+ * responses. As with UDP, a socket without a peer is shut down too, and the call fails.
+ */
 static int dgram_shutdown(struct rsock *rs, int how)
 {
-	return shutdown(rs->fd, how) ? -errno : 0;
+	struct dgram *d = dgram_of(rs);
+
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return -EINVAL;
+	if (how != SHUT_WR) {
+		pthread_mutex_lock(&rs->lock);
+		d->has_ended = true;
+		watch_notify(rs);
+		pthread_mutex_unlock(&rs->lock);
+	}
+	if (how != SHUT_RD && shutdown(rs->fd, SHUT_WR))
+		return -errno;
+	return d->has_peer ? 0 : -ENOTCONN;
 }
 
 /* --- options ------------------------------------------------------------- */
@@ -254,7 +270,7 @@ static bool has_packet(struct rsock *rs)
 
 static bool recv_would_not_wait(struct rsock *rs)
 {
-	return has_packet(rs) || dgram_of(rs)->error;
+	return has_packet(rs) || dgram_of(rs)->error || dgram_of(rs)->has_ended;
 }
 
 /* Return: the bytes copied; the rest of the datagram is lost, as with UDP. */
@@ -304,6 +320,8 @@ static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
 		err = wait_until_ready(rs, POLLIN, recv_would_not_wait, deadline);
 		if (!err)
 			bytes = recv_packet(dgram_of(rs), in);
+		if (bytes == -EAGAIN && dgram_of(rs)->has_ended)
+			bytes = 0;
 	}
 	api_leave(cancel_state);
 	return err ? err : bytes;

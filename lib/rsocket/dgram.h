@@ -80,6 +80,7 @@ struct dgram {
 	uint32_t n_copies;	  /* of packets, those received over UDP */
 	union addr peer;	  /* of rconnect() */
 	bool has_peer;
+	bool has_ended;		     /* rshutdown(): receives do not wait */
 	int error;		     /* -errno: a queue pair cannot be restarted */
 	struct timeval recv_timeout; /* those of the UDP socket */
 	struct timeval send_timeout;

@@ -85,6 +85,29 @@ TEST(receive_ends_after_the_time_of_its_option)
 }
 END_TEST
 
+static void *receive_one(void *fd)
+{
+	return (void *)rrecv(*(int *)fd, &(char){ 0 }, 1, 0);
+}
+
+/* As with UDP, which reports that the socket has no peer, and shuts it down. */
+TEST(receive_ends_when_the_socket_is_shut_down)
+{
+	int fd = rsocket(AF_INET, SOCK_DGRAM, 0);
+	void *received = &fd;
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, receive_one, &fd), 0);
+	ck_assert_int_eq(rshutdown(fd, SHUT_RD), -1);
+	ck_assert_int_eq(errno, ENOTCONN);
+	ck_assert_int_eq(pthread_join(thread, &received), 0);
+	ck_assert_ptr_null(received);
+	ck_assert_int_eq(rrecv(fd, &(char){ 0 }, 1, MSG_DONTWAIT), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(rclose(fd), 0);
+}
+END_TEST
+
 /* Otherwise the socket would receive nothing more, without an error. */
 TEST(a_queue_pair_that_has_failed_is_restarted)
 {
