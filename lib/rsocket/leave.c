@@ -143,6 +143,34 @@ int leave_begin(struct stream *s, int linger_ms)
 	return err;
 }
 
+/* A signal handler that exits may have interrupted its thread in a call. */
+static void leave_unless_locked(struct stream *s)
+{
+	bool is_open;
+
+	if (!s->memory.has_qp || pthread_mutex_trylock(&s->base.lock))
+		return;
+	stream_progress(&s->base);
+	is_open = stream_apply(s, STREAM_EV_SHUT_RDWR, 0) >= 0;
+	pthread_mutex_unlock(&s->base.lock);
+	if (is_open)
+		leave_begin(s, -1);
+}
+
+void leave_all(void)
+{
+	struct rsock *rs;
+	int fd;
+
+	for (fd = 0; fd < table_end(); fd++) {
+		rs = table_get(fd);
+		if (rs && rs->ops == &stream_ops)
+			leave_unless_locked(stream_of(rs));
+		if (rs)
+			rsock_put(rs);
+	}
+}
+
 /*
  * The process ends, and with it what its queue pairs have not sent: so wait, as in rclose(). The
  * list is not looked at under its lock if it is empty: a signal handler may exit.
@@ -152,6 +180,7 @@ static void __attribute__((destructor)) wait_at_exit(void)
 	struct waker waker;
 	struct stream *s;
 
+	leave_all();
 	if (!__atomic_load_n(&n_leaving, __ATOMIC_RELAXED) || waker_open(&waker))
 		return;
 	service_lock();

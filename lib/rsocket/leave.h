@@ -22,6 +22,9 @@ void leave_init(struct stream *s);
  */
 int leave_begin(struct stream *s, int linger_ms);
 
+/** leave_all() - begin to leave as in rclose(), by all streams that no call has locked */
+void leave_all(void);
+
 /** leave_is_over() - return whether the service has nothing to wait for; with the service's lock */
 static inline bool leave_is_over(const struct stream *s)
 {

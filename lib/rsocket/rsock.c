@@ -169,6 +169,11 @@ struct rsock *table_get(int fd)
 	return rs;
 }
 
+int table_end(void)
+{
+	return __atomic_load_n(&n_entries, __ATOMIC_RELAXED);
+}
+
 struct rsock *table_take(int fd)
 {
 	struct entry *entry = entry_of(fd);

@@ -182,6 +182,9 @@ int table_add(struct rsock *rs);
  */
 struct rsock *table_get(int fd);
 
+/** table_end() - Return: a descriptor above those of all handles. */
+int table_end(void);
+
 /** table_take() - remove a handle. Return: the handle with the table's reference, or NULL. */
 struct rsock *table_take(int fd);
 

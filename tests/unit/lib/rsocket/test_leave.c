@@ -117,3 +117,21 @@ TEST(oldest_of_many_unacknowledging_peers_is_given_up)
 	}
 }
 END_TEST
+
+/* As in a program that ends without rclose(), but not by the end that has its lock. */
+TEST(what_open_sockets_have_not_sent_is_sent_at_exit)
+{
+	char got[32];
+
+	wire_hold(pair.end[0]->id->qp, true);
+	send_text(pair.fd[0], "sent at exit");
+	pthread_mutex_lock(&pair.end[1]->base.lock);
+	leave_all();
+	pthread_mutex_unlock(&pair.end[1]->base.lock);
+	ck_assert(is_leaving(pair.end[0]));
+	wire_hold(pair.end[0]->id->qp, false);
+	await_leaving(pair.end[0]);
+	ck_assert_int_eq(rrecv(pair.fd[1], got, sizeof(got), MSG_DONTWAIT), 12);
+	ck_assert_int_eq(rrecv(pair.fd[1], got, sizeof(got), MSG_DONTWAIT), 0);
+}
+END_TEST
