@@ -89,6 +89,13 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 /* --- accept -------------------------------------------------------------- */
 
+/* From then on the id may get events. */
+static bool is_acceptance(enum cm_event verb, const struct cm_msg *msg)
+{
+	return verb == CM_CALL_REP ||
+	       (verb == CM_CALL_SIDR_REP && msg && msg->sidr_rep.status == CM_SIDR_OK);
+}
+
 static int step_conn(struct id *id, enum cm_event verb, struct cm_msg *msg)
 {
 	struct cm_args args = { .msg = msg,
@@ -102,6 +109,8 @@ static int step_conn(struct id *id, enum cm_event verb, struct cm_msg *msg)
 	engine = engine_lock();
 	if (id->conn)
 		err = engine_step(engine, &box, id->conn, verb, &args);
+	if (!err && is_acceptance(verb, msg))
+		id->accepted = true;
 	engine_unlock();
 	outbox_flush(&box);
 	return err;
@@ -128,12 +137,8 @@ static int send_rep(struct id *id, const struct conn_params *params)
 	struct cm_msg msg;
 	int err = message_rep(id, params, &msg);
 
-	if (!err) {
-		engine_lock();
-		id->accepted = true;
-		engine_unlock();
+	if (!err)
 		err = step_conn(id, CM_CALL_REP, &msg);
-	}
 	if (err) {
 		qp_to_error(id);
 		step_conn(id, CM_CALL_REJ, NULL);

@@ -345,6 +345,18 @@ void rig_request(uint32_t comm_id)
 	rig_receive(&req);
 }
 
+struct cm_msg rig_lookup(uint32_t request_id)
+{
+	struct cm_msg req = rig_req(request_id), lookup;
+
+	cm_msg_init(&lookup, CM_ATTR_SIDR_REQ, request_id);
+	lookup.sidr_req.request_id = request_id;
+	lookup.sidr_req.pkey = req.req.pkey;
+	lookup.sidr_req.service_id = cma_service_id(RDMA_PS_UDP, RIG_PORT);
+	memcpy(lookup.sidr_req.private_data, req.req.private_data, CMA_HDR_BYTES);
+	return lookup;
+}
+
 struct id *rig_requested(uint32_t comm_id)
 {
 	struct rdma_cm_event *event;

@@ -87,6 +87,9 @@ struct cm_msg rig_req(uint32_t comm_id);
 /** rig_request() - deliver it. */
 void rig_request(uint32_t comm_id);
 
+/** rig_lookup() - a SIDR_REQ of the peer to rig_own(RIG_PORT). */
+struct cm_msg rig_lookup(uint32_t request_id);
+
 /** rig_next() - the next event of the channel, to be acknowledged; NULL if there is none. */
 struct rdma_cm_event *rig_next(void);
 

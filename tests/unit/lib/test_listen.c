@@ -241,16 +241,11 @@ TEST(request_by_roce_v1_is_refused_where_there_is_v2)
 TEST(lookup_by_roce_v1_is_refused_where_there_is_v2)
 {
 	struct id *id = rig_id(RDMA_PS_UDP, ID_IDLE);
-	struct cm_msg req = rig_req(ID), lookup;
+	struct cm_msg lookup = rig_lookup(ID);
 	union addr own = rig_own(RIG_PORT);
 
 	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
 	ck_assert_int_eq(rdma_listen(&id->pub, 1), 0);
-	cm_msg_init(&lookup, CM_ATTR_SIDR_REQ, ID);
-	lookup.sidr_req.request_id = ID;
-	lookup.sidr_req.pkey = req.req.pkey;
-	lookup.sidr_req.service_id = cma_service_id(RDMA_PS_UDP, RIG_PORT);
-	memcpy(lookup.sidr_req.private_data, req.req.private_data, CMA_HDR_BYTES);
 	receive_by_roce_v1(&lookup);
 	ck_assert_uint_eq(fake_cmportd_message(CM_ATTR_SIDR_REP).sidr_rep.status, CM_SIDR_REJECT);
 	rig_expect_nothing();

@@ -127,6 +127,63 @@ TEST(unaccepted_request_gets_no_event)
 	rig_expect_nothing();
 }
 
+static struct id *datagram_child(void)
+{
+	struct id *child, *listener = rig_id(RDMA_PS_UDP, ID_IDLE);
+	struct cm_msg lookup = rig_lookup(1);
+	union addr own = rig_own(RIG_PORT);
+	struct rdma_cm_event *event;
+
+	ck_assert_int_eq(rdma_bind_addr(&listener->pub, &own.sa), 0);
+	ck_assert_int_eq(rdma_listen(&listener->pub, 1), 0);
+	rig_receive(&lookup);
+	event = rig_next();
+	ck_assert_ptr_nonnull(event);
+	child = id_of(event->id);
+	rdma_ack_cm_event(event);
+	return child;
+}
+
+TEST(accepted_datagram_request_gets_an_event)
+{
+	struct id *child = datagram_child();
+
+	ck_assert_int_eq(rdma_accept(&child->pub, NULL), 0);
+	remove_device();
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* for the listener */
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+TEST(rejected_datagram_request_gets_no_event)
+{
+	struct id *child = datagram_child();
+
+	ck_assert_int_eq(rdma_reject(&child->pub, NULL, 0), 0);
+	remove_device();
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* for the listener */
+	rig_expect_nothing();
+}
+
+TEST(request_that_could_not_be_accepted_gets_no_event)
+{
+	struct rdma_conn_param param = { .qp_num = 0x42 };
+	struct cm_msg rej;
+	struct id *child;
+
+	rig_listener(1);
+	child = rig_requested(1);
+	cm_msg_init(&rej, CM_ATTR_REJ, 1);
+	rej.rej.local_comm_id = child->conn->remote_comm_id;
+	rej.rej.remote_comm_id = child->conn->local_comm_id;
+	rej.rej.message = CM_ANSWERED_OTHER;
+	rej.rej.reason = CM_REJ_CONSUMER;
+	rig_receive(&rej);
+	rig_expect_errno(rdma_accept(&child->pub, &param), EINVAL);
+	remove_device();
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* for the listener */
+	rig_expect_nothing();
+}
+
 TEST(removed_device_resolves_no_address)
 {
 	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
