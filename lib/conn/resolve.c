@@ -289,11 +289,12 @@ static int find_path(struct id *id, struct path *path, int *ret_status)
 
 /*
  * A source that was chosen for a wildcard without scope is shown without scope, too. The peer is
- * shown as it was given; here it is in the scope of the route.
+ * shown as it was given; here it is in the scope of the route. A route has no flow information.
  */
 static void set_addrs(struct id *id, const struct path *path)
 {
 	union addr *local = &id->claim.local;
+	const uint32_t flow_info = local->in6.sin6_flowinfo;
 	uint16_t port = addr_port(local);
 
 	id->chose_source = addr_is_any(local) && !addr_is_ib(local);
@@ -301,6 +302,8 @@ static void set_addrs(struct id *id, const struct path *path)
 			  !local->in6.sin6_scope_id;
 	*local = path->route.src;
 	addr_set_port(local, port);
+	if (local->sa.sa_family == AF_INET6)
+		local->in6.sin6_flowinfo = flow_info;
 	if (addr_is_link_local(&id->claim.peer))
 		id->claim.peer.in6.sin6_scope_id = path->route.ifindex;
 }

@@ -54,6 +54,8 @@ int __wrap_net_route_lookup(const union addr *dst, const union addr *src, unsign
 		.hop_limit = 64,
 	};
 	addr_set_port(&ret->src, 0);
+	if (ret->src.sa.sa_family == AF_INET6)
+		ret->src.in6.sin6_flowinfo = 0; /* the kernel returns only the address */
 	addr_set_port(&ret->next_hop, 0);
 	return 0;
 }

@@ -13,7 +13,8 @@
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
-#define WAIT_MS 2000
+#define WAIT_MS	   2000
+#define FLOW_LABEL 0x12345
 
 static struct id *id;
 static union addr own, peer;
@@ -534,6 +535,24 @@ TEST(path_of_roce_is_made_at_once)
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	rig_expect_state(id, ID_ROUTE_RESOLVED);
 	ck_assert_int_eq(id->pub.route.num_paths, 1);
+}
+
+TEST(flow_information_of_the_source_is_the_flow_label)
+{
+	own = (union addr){ .in6 = { .sin6_family = AF_INET6,
+				     .sin6_flowinfo = htobe32(FLOW_LABEL),
+				     .sin6_addr = { { { 0x20, 0x01, [15] = 1 } } } } };
+	peer = own;
+	peer.in6.sin6_addr.s6_addr[15] = 2;
+	fake_net.own = own;
+	memcpy(&fake.gid[1].gid, &own.in6.sin6_addr, sizeof(own.in6.sin6_addr));
+	gid_forget(NULL);
+	ck_assert_int_eq(rdma_resolve_addr(&id->pub, &own.sa, &peer.sa, WAIT_MS), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_assert_uint_eq(id->pub.route.addr.src_sin6.sin6_flowinfo, htobe32(FLOW_LABEL));
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	ck_assert_uint_eq(id->pub.route.path_rec->flow_label, htobe32(FLOW_LABEL));
 }
 
 TEST(id_without_an_address_has_no_route)
