@@ -41,8 +41,8 @@ enum ibv_qp_type id_transport(const struct id *id)
 {
 	enum ibv_qp_type type = id->pub.qp_type;
 
-	if (id->claim.ps != RDMA_PS_IB)
-		qp_type_of((enum rdma_port_space)id->claim.ps, &type);
+	if (id->pub.ps != RDMA_PS_IB)
+		qp_type_of(id->pub.ps, &type);
 	return type;
 }
 

@@ -88,7 +88,7 @@ TEST(listener_for_another_type_of_queue_pair_is_skipped)
 {
 	struct id *listener = rig_listener(1);
 
-	listener->claim.ps = RDMA_PS_IB; /* there the type of the queue pair counts */
+	listener->pub.ps = RDMA_PS_IB; /* there the type of the queue pair counts */
 	listener->pub.qp_type = IBV_QPT_UC;
 	rig_request(ID);
 	expect_rej(CM_REJ_CONSUMER);

@@ -386,7 +386,7 @@ TEST(port_space_determines_the_type_of_a_connection)
 	int mask;
 
 	pub->qp_type = IBV_QPT_UC;
-	id->claim.ps = RDMA_PS_TCP;
+	pub->ps = RDMA_PS_TCP;
 	id->conn = &conn;
 	ck_assert_int_eq(rdma_init_qp_attr(pub, &attr, &mask), 0);
 	ck_assert_int_eq(mask & RESPONDS, RESPONDS);

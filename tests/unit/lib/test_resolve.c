@@ -129,6 +129,18 @@ TEST(link_local_address_needs_a_scope)
 	rig_expect_errno(bind_id(&addr), EINVAL);
 }
 
+TEST(service_id_of_datagrams_changes_the_port_space_only)
+{
+	union addr any = { .ib = { .sib_family = AF_IB,
+				   .sib_sid = htobe64(RDMA_PS_UDP << 16 | RIG_PORT),
+				   .sib_sid_mask = UINT64_MAX } };
+
+	id = rig_id(RDMA_PS_IB, ID_IDLE);
+	ck_assert_int_eq(bind_id(&any), 0);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_BIND)->claim.ps, RDMA_PS_UDP);
+	ck_assert(id_transport(id) == IBV_QPT_RC);
+}
+
 TEST(id_is_bound_once)
 {
 	ck_assert_int_eq(bind_id(&own), 0);
