@@ -45,6 +45,8 @@ static void report_removal(struct engine *engine, struct id *id, struct list *dr
 	resolve_stop(engine, id);
 	subnet_drop(&id->route_ask, &unsent); /* cmportd has dropped it with the port */
 	if (id->state == ID_ADDR_QUERY && !id->attached) {
+		if (id->chose_source)
+			resolve_drop_source(id);
 		id->state = ID_ADDR_BOUND;
 		id->path.gid.verbs = NULL;
 		id_notify(id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);

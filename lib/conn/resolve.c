@@ -170,7 +170,7 @@ static int addr_taken(struct event *event)
 }
 
 /* The interface is kept, as in the kernel. */
-static void drop_source(struct id *id)
+void resolve_drop_source(struct id *id)
 {
 	union addr *local = &id->claim.local;
 	uint16_t port = addr_port(local);
@@ -188,7 +188,7 @@ static void end_resolution(struct engine *engine, struct id *id, int status)
 		status = path_set_peer(&id->path, &id->claim.peer);
 	resolve_stop(engine, id);
 	if (status && id->chose_source)
-		drop_source(id);
+		resolve_drop_source(id);
 	id->state = status ? ID_ADDR_BOUND : ID_ADDR_RESOLVED;
 	if (status)
 		id_notify(id, RDMA_CM_EVENT_ADDR_ERROR, status);

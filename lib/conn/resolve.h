@@ -22,4 +22,7 @@ void resolve_expire(struct cm_time now);
 /** resolve_stop() - stop the address resolution of an id, if any; the lock is held. */
 void resolve_stop(struct engine *engine, struct id *id);
 
+/** resolve_drop_source() - restore the wildcard of a failed resolution; the lock is held. */
+void resolve_drop_source(struct id *id);
+
 #endif

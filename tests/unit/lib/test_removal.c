@@ -91,6 +91,37 @@ TEST(pending_resolution_fails)
 	ck_assert_uint_eq(engine_held()->resolving.n_nodes, 0);
 }
 
+/* It has another address. */
+static void plug_in_another_device(void)
+{
+	static struct ibv_device other = { .name = "fake1", .dev_name = "uverbs1" };
+	struct mad_gid gid;
+
+	fake_net.own = rig_own(0);
+	fake_net.own.in4.sin_addr.s_addr ^= htonl(8);
+	gid = addr_to_gid(&fake_net.own);
+	memcpy(&fake.gid[1].gid, &gid, sizeof(gid));
+	fake.listed = &other;
+	gid_forget(NULL);
+}
+
+TEST(resolution_after_a_removal_chooses_another_source)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr peer = rig_peer(RIG_PORT);
+
+	fake_net.is_resolved = false;
+	fake_net.neigh = NET_NEIGH_PENDING;
+	ck_assert_int_eq(rdma_resolve_addr(&id->pub, NULL, &peer.sa, 1000), 0);
+	remove_device();
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	plug_in_another_device();
+	fake_net.is_resolved = true;
+	ck_assert_int_eq(rdma_resolve_addr(&id->pub, NULL, &peer.sa, 1000), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_assert(addr_same_ip(&id->claim.local, &fake_net.own));
+}
+
 TEST(connected_id_gets_an_event_and_the_peer_no_message)
 {
 	struct id *id = rig_connected();
