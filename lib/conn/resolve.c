@@ -341,6 +341,7 @@ static void take_path(struct id *id, struct path *path, int status, int timeout_
 	} else {
 		before = id->path.port;
 		id->path = *path;
+		id->is_looked_up = false;
 		id_use_device(id);
 		set_addrs(id, path);
 		is_claimed = claims_state(id, &claim);
@@ -397,6 +398,12 @@ static bool same_family(const union addr *a, const union addr *b)
 	return a->sa.sa_family == b->sa.sa_family;
 }
 
+/* A program may take another record than the first that a lookup has found. */
+static bool may_query(const struct id *id)
+{
+	return id->state == ID_ADDR_BOUND || (id->state == ID_ADDR_RESOLVED && id->is_looked_up);
+}
+
 /* If the id is already bound, the source is ignored. */
 static int begin_query(struct id *id, const union addr *src, const union addr *dst, bool *ret_binds)
 {
@@ -406,7 +413,7 @@ static int begin_query(struct id *id, const union addr *src, const union addr *d
 
 	if (binds)
 		begin_binding(engine, id, src);
-	else if (id->state == ID_ADDR_BOUND && same_family(&id->claim.local, dst))
+	else if (may_query(id) && same_family(&id->claim.local, dst))
 		id->state = ID_ADDR_QUERY;
 	else
 		err = -EINVAL;

@@ -99,6 +99,7 @@ struct id {
 	/* Names: the pending lookup, and the last result until it is fetched. */
 	struct lookup *lookup;
 	struct rdma_addrinfo *addrinfo;
+	bool is_looked_up; /* ADDR_RESOLVED is that of a lookup, and another peer may follow */
 
 	struct subnet_ask route_ask; /* InfiniBand: in ROUTE_QUERY */
 

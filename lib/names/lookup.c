@@ -215,6 +215,7 @@ static int start_first_lookup(struct event *event)
 		id_use_device(id);
 		id->claim.peer = claim.peer;
 		id->state = ID_ADDR_RESOLVED;
+		id->is_looked_up = true;
 		addr_store(&claim.peer, &id->pub.route.addr.dst_storage);
 	}
 	engine_unlock();

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/conn/move.h"
+#include "lib/path/subnet.h"
 #include "tests/unit/lib/fake_ibacm.h"
 #include "tests/unit/lib/fake_net.h"
 #include "tests/unit/lib/rig.h"
@@ -14,6 +15,7 @@
 #include "tests/unit/test.h"
 
 #define WAIT_MS	   2000
+#define PKEY	   0x8005
 #define FLOW_LABEL 0x12345
 
 static struct id *id;
@@ -577,4 +579,63 @@ TEST(route_without_a_timeout_is_refused)
 	ck_assert_int_eq(resolve(), 0);
 	rig_expect_errno(rdma_resolve_route(&id->pub, 0), EINVAL);
 	ck_assert_int_eq(rdma_resolve_route(&id->pub, -1), 0);
+}
+
+/* --- InfiniBand ------------------------------------------------------------------------ */
+
+/* Our GID remains, and the port is in another partition, too. */
+static void use_infiniband(void)
+{
+	fake.port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
+	fake.port[0].pkey_tbl_len = 2;
+	fake.pkey[0] = 0xffff;
+	fake.pkey[1] = PKEY;
+	fake.gid[1].gid_type = IBV_GID_TYPE_IB;
+	cmportd.n_events++; /* what is cached of the port is void */
+	gid_forget(NULL);
+}
+
+static union addr own_native(void)
+{
+	union addr addr = { .ib = { .sib_family = AF_IB, .sib_pkey = htobe16(PKEY) } };
+
+	memcpy(&addr.ib.sib_addr, &fake.gid[1].gid, sizeof(addr.ib.sib_addr));
+	return addr;
+}
+
+/* The administrator has two records. */
+static void look_up_service(void)
+{
+	struct portd_sa_told told = { .left = 1 };
+	struct sa_service service = { .service_id = RDMA_PS_IB << 16 | RIG_PORT, .pkey = PKEY };
+	struct rdma_addrinfo hints = { .ai_flags = RAI_SA };
+
+	ck_assert_int_eq(rdma_resolve_addrinfo(&id->pub, NULL, "news", &hints), 0);
+	told.ask_id = fake_cmportd_last(PORTD_SA_ASK)->sa_ask.ask_id;
+	wire_encode(&sa_service_layout, &service, told.record);
+	subnet_answered(&told);
+	told.left = 0;
+	service.gid.raw[0] = 1;
+	wire_encode(&sa_service_layout, &service, told.record);
+	subnet_answered(&told);
+	rig_expect(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+	rig_expect_state(id, ID_ADDR_RESOLVED);
+}
+
+TEST(program_may_choose_another_record_of_a_service)
+{
+	struct rdma_addrinfo *list;
+
+	use_infiniband();
+	own = own_native();
+	id = rig_id(RDMA_PS_IB, ID_IDLE);
+	ck_assert_int_eq(bind_id(&own), 0);
+	look_up_service();
+	ck_assert_int_eq(rdma_query_addrinfo(&id->pub, &list), 0);
+	ck_assert_int_eq(addr_copy(list->ai_next->ai_dst_addr, &peer), 0);
+	rdma_freeaddrinfo(list);
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_assert_uint_eq(id->path.dgid.raw[0], 1);
+	rig_expect_errno(resolve(), EINVAL);
 }
