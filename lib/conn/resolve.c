@@ -81,6 +81,8 @@ static void end_binding(struct id *id, const struct path *path, enum id_state ne
 	if (!err) {
 		id->state = next;
 		id->path.gid = path->gid;
+		id->path.pkey = path->pkey;
+		id->path.pkey_index = path->pkey_index;
 		id_use_device(id);
 		if (id->device && device_is_gone(id->device))
 			removal_of_id(engine, id);

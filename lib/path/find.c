@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "lib/device/port_info.h"
+#include "lib/path/partition.h"
 #include "lib/path/path.h"
 
 /* RDMA_PS_IPOIB requires an IP over InfiniBand interface, which no RoCE interface is, nor is one
@@ -18,13 +19,11 @@ static int find_gid(const union addr *addr, unsigned int ifindex, uint16_t ps,
 	return err;
 }
 
-int path_bind(const union addr *local, uint16_t ps, struct path *ret)
+static int find_own_gid(const union addr *local, uint16_t ps, struct path *ret)
 {
 	struct net_iface iface;
 	int err;
 
-	if (addr_is_any(local))
-		return 0;
 	if (addr_is_ib(local))
 		return find_gid(local, 0, ps, &ret->gid);
 	if (addr_is_link_local(local) && !addr_scope(local))
@@ -33,6 +32,31 @@ int path_bind(const union addr *local, uint16_t ps, struct path *ret)
 	if (err == -EADDRNOTAVAIL && addr_is_link_local(local))
 		return -ENODEV; /* its interface is known, and has no RDMA device */
 	return err ? err : find_gid(local, iface.ifindex, ps, &ret->gid);
+}
+
+/* The subnet manager may add the port to the partition later: only queue pairs need its index. */
+static void set_partition(const union addr *local, struct path *path)
+{
+	struct partition partition;
+
+	if (path->gid.type != IBV_GID_TYPE_IB || partition_of(local, path->gid.ifindex, &partition))
+		return;
+	path->pkey = partition.pkey;
+	path->pkey_index = PATH_NO_PKEY;
+	port_pkey_index(device_of(path->gid.verbs), path->gid.port_num, path->pkey,
+			&path->pkey_index);
+}
+
+int path_bind(const union addr *local, uint16_t ps, struct path *ret)
+{
+	int err;
+
+	if (addr_is_any(local))
+		return 0;
+	err = find_own_gid(local, ps, ret);
+	if (!err)
+		set_partition(local, ret);
+	return err;
 }
 
 /* The source becomes the destination, or the loopback address if that is a wildcard. */

@@ -29,6 +29,8 @@
 #include "mad/port.h"
 #include "mad/sa_msg.h"
 
+#define PATH_NO_PKEY UINT16_MAX
+
 /* Integers are in host byte order. */
 struct path {
 	struct gid_entry gid;	/* local end; .verbs is NULL while unknown */
@@ -38,8 +40,8 @@ struct path {
 	union ibv_gid sgid;	/* local end as in the record */
 	uint32_t flow_label;
 	uint16_t pkey;
-	uint16_t pkey_index;
-	uint16_t dlid; /* InfiniBand: the peer's and the local LID */
+	uint16_t pkey_index; /* PATH_NO_PKEY: the port is not in the partition */
+	uint16_t dlid;	     /* InfiniBand: the peer's and the local LID */
 	uint16_t slid;
 	uint8_t path_bits; /* of the local LID */
 	uint8_t hop_limit; /* as in the record */

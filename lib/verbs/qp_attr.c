@@ -130,6 +130,8 @@ static int fill_attr(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 
 	if (!id->path.gid.verbs || state > IBV_QPS_ERR)
 		return -EINVAL;
+	if (id->path.pkey_index == PATH_NO_PKEY)
+		return -ENOENT;
 	if (id->state == ID_LISTEN && !id_is_datagram(id))
 		return -EINVAL;
 	/* The loopback has no broadcast group, whose Q_Key it would be. */

@@ -591,6 +591,10 @@ static void use_infiniband(void)
 	fake.pkey[0] = 0xffff;
 	fake.pkey[1] = PKEY;
 	fake.gid[1].gid_type = IBV_GID_TYPE_IB;
+	fake_net.hw_bytes = NET_IPOIB_HW_BYTES;
+	fake_net.hw_broadcast[NET_IPOIB_PKEY_AT] = PKEY >> 8;
+	fake_net.hw_broadcast[NET_IPOIB_PKEY_AT + 1] = PKEY & 0xff;
+	memcpy(&fake_net.hw_addr[NET_IPOIB_GID_AT], &fake.gid[1].gid, sizeof(fake.gid[1].gid));
 	cmportd.n_events++; /* what is cached of the port is void */
 	gid_forget(NULL);
 }
@@ -638,4 +642,31 @@ TEST(program_may_choose_another_record_of_a_service)
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	ck_assert_uint_eq(id->path.dgid.raw[0], 1);
 	rig_expect_errno(resolve(), EINVAL);
+}
+
+TEST_LOOP(bound_id_is_in_the_partition_of_its_address, 0, 2)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask;
+
+	use_infiniband();
+	if (_i)
+		own = own_native();
+	id = rig_id(RDMA_PS_UDP, ID_IDLE);
+	ck_assert_int_eq(bind_id(&own), 0);
+	ck_assert_uint_eq(id->pub.route.addr.addr.ibaddr.pkey, htobe16(PKEY));
+	ck_assert_int_eq(rdma_init_qp_attr(&id->pub, &attr, &mask), 0);
+	ck_assert_uint_eq(attr.pkey_index, 1);
+}
+
+/* As in stock, it is bound nevertheless. */
+TEST(bound_id_in_a_foreign_partition_gets_no_queue_pair)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask;
+
+	use_infiniband();
+	fake.pkey[1] = PKEY + 1;
+	ck_assert_int_eq(bind_id(&own), 0);
+	rig_expect_errno(rdma_init_qp_attr(&id->pub, &attr, &mask), ENOENT);
 }
