@@ -48,9 +48,10 @@ static void announce_route(struct id *id)
 	id_notify_taken(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, route_taken);
 }
 
-void route_set(struct id *id, const struct sa_path *record)
+void route_set(struct id *id, const struct sa_path *record, uint16_t pkey_index)
 {
 	path_take_record(&id->path, record);
+	id->path.pkey_index = pkey_index;
 	announce_route(id);
 }
 

@@ -7,10 +7,11 @@
 
 /**
  * route_set() - set the path of an id from a record; the engine's lock is held
+ * @pkey_index: from path_find_pkey()
  *
  * Posts ROUTE_RESOLVED.
  */
-void route_set(struct id *id, const struct sa_path *record);
+void route_set(struct id *id, const struct sa_path *record, uint16_t pkey_index);
 
 /**
  * route_publish() - store the path in id->route; in the program's thread

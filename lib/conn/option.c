@@ -124,6 +124,7 @@ static int set_ib_path(struct id *id, const void *value, size_t bytes)
 {
 	const struct ibv_path_data *data;
 	struct sa_path record;
+	uint16_t pkey_index;
 	int err = -EINVAL;
 
 	_Static_assert(sizeof(data->path) == 64, "as on the wire");
@@ -133,11 +134,14 @@ static int set_ib_path(struct id *id, const void *value, size_t bytes)
 	if (!data)
 		return -EINVAL;
 	wire_decode(&sa_path_layout, (const uint8_t *)&data->path, &record);
+	if (!engine_id_is(id, ID_ADDR_RESOLVED))
+		return -EINVAL;
+	pkey_index = path_find_pkey(&id->path.gid, record.pkey);
 	engine_lock();
 	if (id->state == ID_ADDR_RESOLVED)
 		err = id->path.loopback ? -ENODEV : 0;
 	if (!err)
-		route_set(id, &record);
+		route_set(id, &record, pkey_index);
 	engine_unlock();
 	return err;
 }

@@ -34,6 +34,16 @@ static int find_own_gid(const union addr *local, uint16_t ps, struct path *ret)
 	return err ? err : find_gid(local, iface.ifindex, ps, &ret->gid);
 }
 
+uint16_t path_find_pkey(const struct gid_entry *gid, uint16_t pkey)
+{
+	uint16_t index = PATH_NO_PKEY;
+
+	if (gid->type != IBV_GID_TYPE_IB)
+		return 0;
+	port_pkey_index(device_of(gid->verbs), gid->port_num, pkey, &index);
+	return index;
+}
+
 /* The subnet manager may add the port to the partition later: only queue pairs need its index. */
 static void set_partition(const union addr *local, struct path *path)
 {
@@ -42,9 +52,7 @@ static void set_partition(const union addr *local, struct path *path)
 	if (path->gid.type != IBV_GID_TYPE_IB || partition_of(local, path->gid.ifindex, &partition))
 		return;
 	path->pkey = partition.pkey;
-	path->pkey_index = PATH_NO_PKEY;
-	port_pkey_index(device_of(path->gid.verbs), path->gid.port_num, path->pkey,
-			&path->pkey_index);
+	path->pkey_index = path_find_pkey(&path->gid, path->pkey);
 }
 
 int path_bind(const union addr *local, uint16_t ps, struct path *ret)

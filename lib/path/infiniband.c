@@ -202,8 +202,7 @@ static int infiniband_find_return_route(struct path *path, const union addr *us,
 /* The index was found with the path. */
 static int infiniband_check_pkey(const struct path *path)
 {
-	(void)path;
-	return 0;
+	return path->pkey_index == PATH_NO_PKEY ? -ENOENT : 0;
 }
 
 /*

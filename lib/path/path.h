@@ -78,6 +78,13 @@ struct path_query {
 int path_bind(const union addr *local, uint16_t ps, struct path *ret);
 
 /**
+ * path_find_pkey() - find a P_Key at the port of a local end; no lock is held
+ *
+ * Return: the index; 0 over RoCE; PATH_NO_PKEY.
+ */
+uint16_t path_find_pkey(const struct gid_entry *gid, uint16_t pkey);
+
+/**
  * path_find() - find local end, route and port for a path to claim->peer; no lock is held
  * @ret:        zeroed; filled in; the caller releases .port with port_put()
  * @ret_status: 0; -ENODEV, -EINVAL: there is a route, but no device for it

@@ -29,8 +29,8 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 }
 
 /*
- * The peer's access rights were unknown when the queue pair was created: set them on INIT to RTR,
- * which saves a second transition to INIT.
+ * The peer's access rights were unknown when the queue pair was created, and perhaps the path's
+ * P_Key: set them on INIT to RTR, which saves a second transition to INIT.
  */
 static int move_qp(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 {

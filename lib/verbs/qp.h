@@ -30,7 +30,7 @@ int qp_restart(struct id *id);
 /**
  * qp_attr_fill() - get the attributes to move a queue pair to INIT, RTR or RTS
  * @attr: in: qp_state, the target; out: all other attributes in @ret_mask
- * @with_access: include the peer's access rights, otherwise only set for INIT
+ * @with_access: include the peer's access rights and the P_Key, otherwise only set for INIT
  * @ret_mask: for ibv_modify_qp()
  *
  * Return: 0; -EINVAL if the attributes are not known yet.

@@ -159,9 +159,10 @@ int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, bool with_access, int 
 		return err;
 	engine_lock();
 	err = fill_attr(id, &filled, ret_mask);
-	if (!err && with_access && id->conn) {
+	if (!err && with_access && id->conn && !id_is_datagram(id)) {
 		filled.qp_access_flags = access_flags(id);
-		*ret_mask |= IBV_QP_ACCESS_FLAGS;
+		filled.pkey_index = id->path.pkey_index;
+		*ret_mask |= IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX;
 	}
 	engine_unlock();
 	if (!err)

@@ -331,7 +331,7 @@ TEST(xrc_target_leaves_its_queues_to_its_shared_receive_queue)
 #define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT)
 #define RTR_MASK                                                                        \
 	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
-	 IBV_QP_ACCESS_FLAGS)
+	 IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX)
 #define RESPONDS  (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define INITIATES (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT)
 #define RTS_MASK  (IBV_QP_STATE | IBV_QP_SQ_PSN)
@@ -354,7 +354,9 @@ TEST_LOOP(each_type_is_moved_with_its_attributes, 0, sizeof(paths) / sizeof(path
 	pub->qp_type = paths[_i].type;
 	create(&attr);
 	id->conn = &conn;
+	id->path.pkey_index = 1; /* of a route that was resolved since */
 	ck_assert_int_eq(qp_to_rts(id), 0);
+	ck_assert_uint_eq(fake.move[1].pkey_index, 1);
 	ck_assert_int_eq(fake.n_moves, 3);
 	ck_assert_int_eq(fake.mask[0], INIT_MASK | IBV_QP_ACCESS_FLAGS);
 	ck_assert_int_eq(fake.mask[1], paths[_i].rtr);

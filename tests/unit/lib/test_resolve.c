@@ -3,6 +3,7 @@
 #include "lib/conn/resolve.h"
 
 #include <endian.h>
+#include <infiniband/sa.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
@@ -590,7 +591,7 @@ static void use_infiniband(void)
 	fake.port[0].pkey_tbl_len = 2;
 	fake.pkey[0] = 0xffff;
 	fake.pkey[1] = PKEY;
-	fake.gid[1].gid_type = IBV_GID_TYPE_IB;
+	fake.gid[0].gid_type = fake.gid[1].gid_type = IBV_GID_TYPE_IB;
 	fake_net.hw_bytes = NET_IPOIB_HW_BYTES;
 	fake_net.hw_broadcast[NET_IPOIB_PKEY_AT] = PKEY >> 8;
 	fake_net.hw_broadcast[NET_IPOIB_PKEY_AT + 1] = PKEY & 0xff;
@@ -669,4 +670,38 @@ TEST(bound_id_in_a_foreign_partition_gets_no_queue_pair)
 	fake.pkey[1] = PKEY + 1;
 	ck_assert_int_eq(bind_id(&own), 0);
 	rig_expect_errno(rdma_init_qp_attr(&id->pub, &attr, &mask), ENOENT);
+}
+
+/* The path of the program, or of ibacm. */
+static void set_path(uint16_t pkey)
+{
+	struct ibv_path_data data = { .flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+					       IBV_PATH_FLAG_BIDIRECTIONAL,
+				      .path = { .pkey = htobe16(pkey) } };
+
+	use_infiniband();
+	peer = own_native();
+	peer.ib.sib_pkey = htobe16(0xffff);
+	peer.ib.sib_sid = htobe64(RDMA_PS_IB << 16 | RIG_PORT);
+	id = rig_id(RDMA_PS_IB, ID_IDLE);
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_assert_int_eq(
+		rdma_set_option(&id->pub, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &data, sizeof(data)),
+		0);
+	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+}
+
+TEST(path_of_another_partition_has_its_index)
+{
+	set_path(PKEY);
+	ck_assert_uint_eq(id->path.pkey_index, 1);
+	ck_assert_int_eq(rdma_connect(&id->pub, NULL), 0);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_MAD)->mad.path.pkey_index, 1);
+}
+
+TEST(path_of_a_foreign_partition_is_not_connected)
+{
+	set_path(PKEY + 1);
+	rig_expect_errno(rdma_connect(&id->pub, NULL), ENOENT);
 }
