@@ -37,10 +37,15 @@ struct portd_claim claims_show(const struct id *id)
 
 /* --- binding ------------------------------------------------------------- */
 
+static uint32_t new_claim_id(void)
+{
+	return __atomic_add_fetch(&next_claim_id, 1, __ATOMIC_RELAXED);
+}
+
 /* Requests a claim of our own from cmportd, identified by a number. */
 static int claim_port(struct id *id)
 {
-	uint32_t claim_id = __atomic_add_fetch(&next_claim_id, 1, __ATOMIC_RELAXED);
+	uint32_t claim_id = new_claim_id();
 	struct portd_claim claim;
 	int err;
 
@@ -56,6 +61,49 @@ static int claim_port(struct id *id)
 	return err;
 }
 
+/* Return: the id of a claim, or with the claim id 0 the one that has leased the port. */
+static struct id *find_holder(const struct engine *engine, const struct portd_claim *claim)
+{
+	struct id *id;
+
+	list_for_each_entry (id, &engine->ids, link)
+		if (!id->binding && id->is_leased && id->claim_id == claim->claim_id &&
+		    id->claim.ps == claim->ps && addr_port(&id->claim.local) == claim->local_port)
+			return id;
+	return NULL;
+}
+
+/*
+ * cmportd does not know the address of a leased port, and gives the port to any id of this process:
+ * the id that has leased it claims it before. Other ports than ephemeral ones cost no search.
+ */
+static int claim_leased_port(uint16_t ps, uint16_t port)
+{
+	struct portd_claim claim = { .ps = ps, .local_port = port };
+	struct engine *engine = engine_lock();
+	struct id *id = NULL;
+	int err;
+
+	if (port >= engine->limits.ephemeral_first && port <= engine->limits.ephemeral_last)
+		id = find_holder(engine, &claim);
+	if (id) {
+		id->claim_id = new_claim_id();
+		claim = claims_show(id);
+	}
+	engine_unlock();
+	if (!id)
+		return 0;
+	err = portd_bind(session_client(), &claim);
+	engine_lock();
+	id = find_holder(engine, &claim); /* unless it was destroyed meanwhile */
+	if (id && err)
+		id->claim_id = 0;
+	engine_unlock();
+	if (!id || err)
+		portd_release(session_client(), claim.claim_id);
+	return err;
+}
+
 int claims_bind(struct id *id)
 {
 	uint16_t port = 0;
@@ -65,8 +113,10 @@ int claims_bind(struct id *id)
 		return err;
 	if (!addr_port(&id->claim.local))
 		port = portd_take_port(session_client(), id->claim.ps);
+	else
+		err = claim_leased_port(id->claim.ps, addr_port(&id->claim.local));
 	if (!port)
-		return claim_port(id);
+		return err ? err : claim_port(id);
 	addr_set_port(&id->claim.local, port);
 	id->is_leased = true;
 	return 0;

@@ -93,6 +93,54 @@ TEST(leased_port_becomes_a_claim_when_it_is_listened_on)
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.claim_id, id->claim_id);
 }
 
+static struct id *leased;
+
+/* Another id of this process is bound to the port of a leased one. */
+static int bind_to_leased_port(void)
+{
+	leased = id;
+	bind_to(0);
+	id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	id->claim.local = rig_peer(FAKE_FIRST_PORT);
+	return claims_bind(id);
+}
+
+TEST(leased_port_becomes_a_claim_before_another_id_is_bound_to_it)
+{
+	ck_assert_int_eq(bind_to_leased_port(), 0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_BIND), 2);
+	ck_assert_uint_eq(cmportd.said[0].claim.claim_id, leased->claim_id);
+	ck_assert_mem_eq(cmportd.said[0].claim.local_addr + 12, &leased->claim.local.in4.sin_addr,
+			 4);
+	ck_assert_uint_eq(cmportd.said[1].claim.claim_id, id->claim_id);
+	ck_assert_uint_ne(id->claim_id, leased->claim_id);
+}
+
+TEST(refused_claim_of_a_leased_port_leaves_it_leased)
+{
+	cmportd.bind_err = -ENOSPC;
+	ck_assert_int_eq(bind_to_leased_port(), -ENOSPC);
+	ck_assert_uint_eq(leased->claim_id, 0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_BIND), 1);
+	fake_cmportd_last(PORTD_RELEASE);
+}
+
+static void destroy_leased(const struct portd_record *record)
+{
+	if (record->type != PORTD_BIND || !leased)
+		return;
+	rdma_destroy_id(&leased->pub);
+	leased = NULL;
+}
+
+TEST(claim_of_a_leased_port_whose_id_is_destroyed_meanwhile_is_released)
+{
+	cmportd.meanwhile = destroy_leased;
+	ck_assert_int_eq(bind_to_leased_port(), 0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_RELEASE), 2); /* before and after the claim */
+	ck_assert_uint_ne(fake_cmportd_last(PORTD_RELEASE)->claim.claim_id, id->claim_id);
+}
+
 TEST(listening_ends_the_reuse_of_the_address)
 {
 	id->claim.reuseaddr = true;
