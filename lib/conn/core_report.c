@@ -71,7 +71,6 @@ static void set_service(struct id *id, struct event *event, const struct cm_sidr
 
 	id->qkey = rep->qkey;
 	event->pub.event = RDMA_CM_EVENT_ESTABLISHED;
-	event->taken = NULL;
 	param->qp_num = rep->qpn;
 	param->qkey = rep->qkey;
 	path_to_ah(&id->path, &param->ah_attr);
@@ -88,13 +87,13 @@ static void report_answered(struct id *id, const struct cm_sidr_rep *rep)
 	memcpy(event->private_data, rep->private_data, CM_SIDR_REP_PRIVATE_BYTES);
 	event->pub.param.ud.private_data = event->private_data;
 	event->pub.param.ud.private_data_len = CM_SIDR_REP_PRIVATE_BYTES;
-	event->taken = response_missing;
-	if (rep->status == CM_SIDR_OK && suits) {
+	if (rep->status != CM_SIDR_OK) {
+		event->taken = response_missing;
+	} else if (suits) {
 		set_service(id, event, rep);
-	} else if (rep->status == CM_SIDR_OK) {
+	} else {
 		event->pub.event = RDMA_CM_EVENT_ADDR_ERROR;
 		event->pub.status = -EINVAL;
-		event->taken = NULL;
 	}
 	id_post(event);
 }

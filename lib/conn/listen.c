@@ -195,12 +195,6 @@ static void deliver_request(struct engine *engine, struct outbox *box, struct id
 		backlog_add(event);
 }
 
-/* Sends REJ 28, or SIDR_REP 2. */
-static void refuse_request(struct engine *engine, struct outbox *box, struct cm_conn *conn)
-{
-	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
-}
-
 /*
  * The peer sends its packets to the remote GID of a REQ's path, which must be our GID. We send ours
  * to the local one, which must be the sender's; on InfiniBand only a router may know whether it is.
@@ -248,7 +242,7 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 	if (listener)
 		deliver_request(engine, box, listener, &request);
 	else
-		refuse_request(engine, box, conn);
+		engine_step(engine, box, conn, CM_CALL_DESTROY, NULL); /* REJ 28, or SIDR_REP 2 */
 }
 
 void listen_forget(struct id *child)

@@ -278,7 +278,6 @@ static int find_path(struct id *id, struct path *path, int *ret_status)
 	struct path_query query = {
 		.claim = &id->claim,
 		.ifindex = choose_interface(id),
-		.tos = id->option.tos,
 	};
 	int err = path_find(&query, path, ret_status);
 
@@ -410,7 +409,7 @@ static bool may_query(const struct id *id)
 static int begin_query(struct id *id, const union addr *src, const union addr *dst, bool *ret_binds)
 {
 	struct engine *engine = engine_lock();
-	bool binds = can_bind(id) && src->sa.sa_family;
+	bool binds = can_bind(id);
 	int err = 0;
 
 	if (binds)

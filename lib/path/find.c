@@ -127,7 +127,6 @@ static int find_route(const struct path_query *query, struct path *ret, int *ret
 
 	if (!err)
 		*ret_status = find_gid(&ret->route.src, ifindex, claim->ps, &ret->gid);
-	ret->traffic_class = query->tos;
 	return err;
 }
 
