@@ -47,7 +47,7 @@ static int gid_at = -1; /* its index; -1: any; RIG_NO_GID: removed */
 static unsigned int elsewhere, foreign_has, foreign_takes, n_foreign_reads;
 static bool sender_is_ready = true;
 static bool sends_fail; /* of the sender, when posted */
-static bool port_is_taken;
+static int port_refusal;
 static int refusal; /* of the sender */
 static bool is_removed;
 static unsigned int n_revalidations;
@@ -318,7 +318,12 @@ void rig_set_sender_refusal(int err)
 
 void rig_set_port_taken(bool taken)
 {
-	port_is_taken = taken;
+	rig_set_port_refusal(taken ? -EADDRINUSE : 0);
+}
+
+void rig_set_port_refusal(int err)
+{
+	port_refusal = err;
 }
 
 void rig_set_sends_fail(bool fail)
@@ -496,9 +501,9 @@ int umad_port_open(const char *name, uint8_t port_num, struct mad_port **ret,
 	(void)ret_who;
 	if (!fake)
 		return -ENOMEM;
-	if (port_is_taken) {
+	if (port_refusal) {
 		free(fake);
-		return -EADDRINUSE;
+		return port_refusal;
 	}
 	fake->port.ops = &ops;
 	fake->port.fd = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);

@@ -650,6 +650,41 @@ TEST(port_that_the_kernel_has_not_closed_yet_is_opened_later)
 	ck_assert_int_eq(rig_answer(alice), 0);
 }
 
+/* Bob is connected and dies with cmportd; the next one cannot open the port for some time. */
+static void refuse_port_to_the_next(int err, uint64_t ms)
+{
+	scene_connect(bob, 1);
+	die();
+	scene_wire();
+	rig_tear_down();
+	rig_set_up(socket_path);
+	rig_set_port_refusal(err);
+	rig_pass(ms);
+	rig_set_port_refusal(0);
+}
+
+TEST(orphans_end_when_the_kernel_has_closed_their_port)
+{
+	refuse_port_to_the_next(-EADDRINUSE, 0);
+	rig_pass(20);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+
+TEST(orphans_end_when_there_are_descriptors_again)
+{
+	refuse_port_to_the_next(-EMFILE, AGES_MS);
+	rig_pass(LOOK_MS);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+
+TEST(orphans_at_a_port_of_another_process_are_dropped)
+{
+	refuse_port_to_the_next(-EADDRINUSE, GRACE_MS);
+	rig_pass(AGES_MS);
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert(tracker_is_empty(rig_server()->tracker));
+}
+
 TEST(port_of_another_process_is_refused_after_a_while)
 {
 	begin_without_port();

@@ -18,9 +18,6 @@
 #include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 
-#define CLOSING_NS    (3000 * CM_NS_PER_MS)
-#define OPEN_AGAIN_NS (20 * CM_NS_PER_MS)
-
 struct request {
 	struct server *server;
 	struct client *client;
@@ -245,12 +242,6 @@ static int handle_resumed(struct request *request)
 
 /* --- ports of the host --------------------------------------------------- */
 
-/* The kernel closes the umad descriptor of a killed cmportd some time after its sockets. */
-static bool may_be_closing(const struct server *server)
-{
-	return !cm_time_reached(cm_time_after(server->begun_at, CLOSING_NS), server->now);
-}
-
 /* All processes of the host have been searched for the port's holder. */
 static int open_later(const struct request *request)
 {
@@ -275,7 +266,7 @@ static int handle_open_port(struct request *request)
 	memcpy(device, wanted->device, sizeof(device));
 	device[sizeof(device) - 1] = '\0';
 	err = host_port_open(request->server, device, wanted->port_num, &host_port, &who);
-	if ((err == -EADDRINUSE || err == -EBUSY) && may_be_closing(request->server))
+	if (recovery_port_is_closing(request->server, err))
 		return open_later(request);
 	if (err) {
 		if (who.what[0])

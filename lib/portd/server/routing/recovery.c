@@ -5,6 +5,7 @@
  */
 #include "lib/portd/server/routing/recovery.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 
 #define GRACE_NS       (3000 * CM_NS_PER_MS)  /* without a client that resumes */
 #define GRACE_MOST_NS  (10000 * CM_NS_PER_MS) /* less than PORTD_ANSWER_MS: others wait */
+#define CLOSING_NS     (3000 * CM_NS_PER_MS)
 #define LOOK_NS	       (500 * CM_NS_PER_MS)
 #define ORPHANS_A_TURN 512
 #define LOOKS_A_TURN   32 /* processes of orphans, with system calls for each */
@@ -190,16 +192,38 @@ static bool may_resume(struct server *server, const struct tracked *tracked)
 	return tracked->owner.pid && is_alive(server, &tracked->owner);
 }
 
+bool recovery_port_is_closing(const struct server *server, int err)
+{
+	return (err == -EADDRINUSE || err == -EBUSY) &&
+	       !cm_time_reached(cm_time_after(server->begun_at, CLOSING_NS), server->now);
+}
+
+/* Return: when to open a port again that could not be opened; 0: never. */
+static uint64_t open_again_ns(const struct server *server, int err)
+{
+	if (recovery_port_is_closing(server, err))
+		return OPEN_AGAIN_NS;
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? LOOK_NS : 0;
+}
+
 /* Orphans of this handle, or of another one that the port gets, may be removed. */
 static void open_host_port(struct server *server, uint8_t handle)
 {
 	struct umad_owner who = { .what = "" };
 	struct host_port *host_port;
 	struct tracked_port port;
+	uint64_t again_ns;
+	int err = 0;
 
 	host_port_follow_names(server);
-	if (tracker_port(server->tracker, handle, &port) &&
-	    host_port_open(server, port.device, port.port_num, &host_port, &who))
+	if (tracker_port(server->tracker, handle, &port))
+		err = host_port_open(server, port.device, port.port_num, &host_port, &who);
+	again_ns = open_again_ns(server, err);
+	if (again_ns) {
+		server->recovery_look_at = cm_time_after(server->now, again_ns);
+		return;
+	}
+	if (err)
 		log_warn("%s port %u cannot be opened to end connections of programs that "
 			 "are gone%s%s",
 			 port.device, port.port_num, who.what[0] ? ": " : "", who.what);

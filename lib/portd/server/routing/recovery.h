@@ -9,6 +9,8 @@
 
 #include "lib/portd/server/server_state.h"
 
+#define OPEN_AGAIN_NS (20 * CM_NS_PER_MS) /* after which a port that is closing is opened again */
+
 /** recovery_open() - take the files, and the listening socket. Return: as socket_dir_take(). */
 int recovery_open(struct server *server);
 
@@ -35,6 +37,14 @@ bool recovery_awaits(struct server *server);
 
 /** recovery_in_grace() - return whether clients of a previous cmportd may still resume */
 bool recovery_in_grace(struct server *server);
+
+/**
+ * recovery_port_is_closing() - return whether a port that could not be opened may be later
+ * @err: of host_port_open()
+ *
+ * The kernel closes the umad descriptor of a killed cmportd some time after its sockets.
+ */
+bool recovery_port_is_closing(const struct server *server, int err);
 
 /** orphans_are_none() - return whether no connection of a previous cmportd is left */
 bool orphans_are_none(const struct server *server);
