@@ -483,6 +483,25 @@ TEST(store_is_disabled_without_a_mapping)
 	ck_assert_int_lt(tracked_file_open(&file, fd, state_path, false), 0);
 }
 
+/* Pages have 64 KiB with some kernels of arm64, and mmap() takes only multiples of them. */
+TEST(mapping_begins_at_a_page_of_any_size)
+{
+	struct tracked_store file = { .fd = -1 };
+	int fd = memfd_create("pages", MFD_CLOEXEC);
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long offset = 1;
+	char line[512];
+
+	ck_assert_int_eq(tracked_file_open(&file, fd, state_path, false), 0);
+	while (fgets(line, sizeof(line), maps))
+		if (strstr(line, "/memfd:pages"))
+			ck_assert_int_eq(sscanf(line, "%*s %*s %lx", &offset), 1);
+	ck_assert_uint_eq(offset % 65536, 0);
+	tracked_file_close(&file);
+	fclose(maps);
+	close(fd);
+}
+
 /* --- handles ------------------------------------------------------------- */
 
 static int handle_of_guid(uint64_t guid, const char *name, uint8_t port_num, uint64_t in_use)

@@ -43,7 +43,7 @@ struct tracked_head {
 };
 
 #define HEAD_BYTES 8192
-#define MAP_BYTES  (HEAD_BYTES + TRACKED_CHUNKS_MAX * CHUNK_BYTES)
+#define MAP_BYTES  (STATE_FILE_TRACKED_AT + HEAD_BYTES + TRACKED_CHUNKS_MAX * CHUNK_BYTES)
 
 _Static_assert(sizeof(struct tracked_head) <= HEAD_BYTES, "the head has its room");
 _Static_assert(HEAD_BYTES % _Alignof(struct tracked) == 0, "records are aligned");
@@ -216,7 +216,7 @@ int tracked_file_open(struct tracked_store *store, int fd, const char *path, boo
 {
 	struct stat stat;
 	size_t bytes;
-	void *mapped;
+	char *mapped;
 
 	store->fd = fd;
 	store->is_same_view = true;
@@ -224,10 +224,11 @@ int tracked_file_open(struct tracked_store *store, int fd, const char *path, boo
 		return -errno;
 	if (fallocate(fd, 0, offset_of(0), HEAD_BYTES))
 		return -errno;
-	mapped = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset_of(0));
+	/* All of the file, because no page of more than 8 KiB begins at offset_of(0). */
+	mapped = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (mapped == MAP_FAILED)
 		return -errno;
-	store->head = mapped;
+	store->head = (void *)(mapped + STATE_FILE_TRACKED_AT);
 	bytes = stat.st_size > offset_of(0) ? (size_t)(stat.st_size - offset_of(0)) : 0;
 	if (bytes >= HEAD_BYTES && is_ours(store->head))
 		return take_over(store, bytes);
@@ -239,6 +240,6 @@ int tracked_file_open(struct tracked_store *store, int fd, const char *path, boo
 void tracked_file_close(struct tracked_store *store)
 {
 	if (store->head)
-		munmap(store->head, MAP_BYTES);
+		munmap((char *)store->head - STATE_FILE_TRACKED_AT, MAP_BYTES);
 	store->head = NULL;
 }
