@@ -385,6 +385,27 @@ TEST(connections_of_an_ended_client_do_not_count)
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
+TEST(client_that_reads_is_served_beside_one_that_does_not)
+{
+	struct portd_record ask = { .type = PORTD_SA_ASK };
+
+	allow(QUOTA_USER_QUEUED, 1);
+	rig_join(&mallory[0]);
+	rig_join(&mallory[1]);
+	while (!user_of_mallory()->n_queued) {
+		ck_assert(rig_send_record(&mallory[0], &ask));
+		rig_settle();
+	}
+	ck_assert_int_eq(rig_listen(&mallory[1], SCENE_ADDR), 0);
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(&mallory[1]), "REQ");
+	ck_assert(rig_send_record(&mallory[1], &ask));
+	rig_settle();
+	ck_assert(rig_next(&mallory[1], &ask));
+	ck_assert_int_eq(ask.type, PORTD_SA_TOLD);
+	ck_assert(!rig_is_disconnected(&mallory[1]));
+}
+
 /* --- rates --------------------------------------------------------------- */
 
 TEST(many_clients_of_a_user_are_read_at_one_rate)

@@ -99,9 +99,16 @@ enum {
 	ROOM_FOR_GONE = INT_MAX,
 };
 
+/* A client that reads has one datagram, although others of its user may have used up the quota. */
+static bool has_room(struct client *client, unsigned int room)
+{
+	return client->n_backlog < room &&
+	       (!client->n_backlog || user_may(client, QUOTA_USER_QUEUED));
+}
+
 bool client_takes_requests(struct client *client)
 {
-	return client->n_backlog + 1 < ROOM_FOR_REQUEST && user_may(client, QUOTA_USER_QUEUED);
+	return has_room(client, ROOM_FOR_REQUEST - 1);
 }
 
 bool client_show(struct server *server, struct client *client, const struct portd_record *record,
@@ -110,8 +117,7 @@ bool client_show(struct server *server, struct client *client, const struct port
 	if (client->out && portd_put(&client->out->datagram, record))
 		return true;
 	client_flush(server, client);
-	if (client->n_backlog < room &&
-	    (room == ROOM_FOR_GONE || user_may(client, QUOTA_USER_QUEUED)))
+	if (room == ROOM_FOR_GONE || has_room(client, room))
 		client->out = batch_new(server);
 	if (!client->out)
 		return false;
