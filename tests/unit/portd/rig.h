@@ -114,6 +114,9 @@ void rig_move_gid_elsewhere(unsigned int ifindex);
 /** rig_foreign_add() - put an interface with that GID into each foreign namespace; 0: none. */
 void rig_foreign_add(unsigned int ifindex);
 
+/** rig_foreign_only() - leave it only in the namespace with this netlink socket */
+void rig_foreign_only(int netlink_fd);
+
 /** rig_foreign_reserve() - the number of datagrams for reading one (1) */
 void rig_foreign_reserve(unsigned int n_datagrams);
 

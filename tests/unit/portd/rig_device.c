@@ -45,6 +45,7 @@ static bool hops_are_ready = true;
 static uint64_t n_hop_questions;
 static int gid_at = -1; /* its index; -1: any; RIG_NO_GID: removed */
 static unsigned int elsewhere, foreign_has, foreign_takes, n_foreign_reads;
+static int foreign_only = -1; /* netlink socket of the only namespace that has it; -1: all have */
 static bool sender_is_ready = true;
 static bool sends_fail; /* of the sender, when posted */
 static int port_refusal;
@@ -115,6 +116,11 @@ void rig_foreign_add(unsigned int ifindex)
 	foreign_has = ifindex;
 }
 
+void rig_foreign_only(int netlink_fd)
+{
+	foreign_only = netlink_fd;
+}
+
 void rig_foreign_reserve(unsigned int n_datagrams)
 {
 	foreign_takes = n_datagrams;
@@ -139,12 +145,11 @@ bool __wrap_net_foreign_is_socket(int fd)
 int __wrap_net_foreign_read(int fd, struct net_foreign *ret, unsigned int room,
 			    unsigned int *ret_datagrams)
 {
-	(void)fd;
 	(void)room;
 	n_foreign_reads++;
 	*ret_datagrams = foreign_takes;
 	*ret = (struct net_foreign){ .gid.raw = { [15] = RIG_GID }, .ifindex = foreign_has };
-	return foreign_has ? 1 : 0;
+	return foreign_has && (foreign_only < 0 || foreign_only == fd) ? 1 : 0;
 }
 
 bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
@@ -559,6 +564,7 @@ void rig_device_forget(void)
 {
 	elsewhere = foreign_has = n_foreign_reads = 0;
 	foreign_takes = 1;
+	foreign_only = -1;
 	struct arrival *arrival;
 	uint8_t i;
 

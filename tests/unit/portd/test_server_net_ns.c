@@ -158,6 +158,33 @@ TEST(a_later_interface_is_found_with_few_reads)
 	ck_assert_str_eq(scene_delivered(&carol), "REQ");
 }
 
+static int netlink_of(uint64_t cookie)
+{
+	const struct net_ns *net_ns;
+
+	list_for_each_entry (net_ns, &rig_server()->home->shown, of_shown)
+		if (net_ns->cookie == cookie)
+			return net_ns->netlink_fd;
+	ck_abort_msg("no such namespace");
+}
+
+/* As the network of a container does, if both namespaces number their interfaces equally. */
+TEST(an_address_moves_to_an_interface_of_the_same_number)
+{
+	listen_from(&carol, ELSEWHERE);
+	listen_from(&dave, NOWHERE);
+	rig_move_gid_elsewhere(IFINDEX);
+	rig_foreign_add(IFINDEX);
+	rig_foreign_only(netlink_of(ELSEWHERE));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(&carol), "REQ");
+	rig_foreign_only(netlink_of(NOWHERE));
+	rig_pass(1000);
+	scene_receive(scene_peer_req(0x702, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(&carol), "");
+	ck_assert_str_eq(scene_delivered(&dave), "REQ");
+}
+
 /* Any user can make a thousand namespaces, each with thousands of interfaces. */
 static void show_many_namespaces(unsigned int n)
 {

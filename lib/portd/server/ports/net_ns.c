@@ -207,8 +207,9 @@ static unsigned int read_gids(struct net_ns *net_ns, struct cm_time now)
 }
 
 /*
- * A GID that is not found may be new. The rate of reads is limited, that of looking which are due,
- * and what one request has read: the others are first for the next one.
+ * A GID that is not found may be new, and one that was found before may have moved. The rate of
+ * reads is limited, that of looking which are due, and what one request has read: the others are
+ * first for the next one.
  */
 static bool read_those_due(struct net_ns *home, struct cm_time now)
 {
@@ -254,9 +255,8 @@ struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, s
 	if (list_is_empty(&home->shown) || gid->type == IBV_GID_TYPE_IB || hop_is_here(gid))
 		return home;
 	found = find_by_gid(home, gid);
-	if (found)
-		return found;
-	found = read_those_due(home, now) ? find_by_gid(home, gid) : NULL;
+	if ((!found || is_due(found, now)) && read_those_due(home, now))
+		found = find_by_gid(home, gid);
 	return found ? found : home;
 }
 
