@@ -432,6 +432,28 @@ TEST(client_of_a_hidden_process_resumes)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
+TEST(hidden_processes_may_resume_one_after_the_other)
+{
+	rig_leave(bob);
+	rig_client_as(0);
+	rig_join(bob);
+	rig_join(&carol);
+	scene_connect(bob, 1);
+	scene_connect(&carol, 2);
+	restart();
+	rig_pass(GRACE_MS - 100);
+	resume_client(bob, 0);
+	ck_assert_int_eq(report_claims(bob, 1), 0);
+	send_resumed(bob);
+	rig_pass(GRACE_MS - 100);
+	ck_assert_str_eq(scene_wire(), "");
+	resume_client(&carol, 0);
+	ck_assert_int_eq(report_claims(&carol, 2), 0);
+	send_resumed(&carol);
+	rig_pass(AGES_MS);
+	ck_assert_str_eq(scene_wire(), "");
+}
+
 /*
  * Bob's client was disconnected, and cmportd was ending its connection. The next cmportd must go on
  * with that when Bob's program resumes. It waits until Alice's has resumed, too.

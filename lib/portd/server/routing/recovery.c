@@ -118,9 +118,17 @@ static void await_more(struct server *server)
 		server->grace_until = cm_time_earlier(cm_time_after(server->now, GRACE_NS), most);
 }
 
+/* A client without pid has shown the secret of its comm ids instead. */
+static bool was_awaited(struct server *server, const struct client *client)
+{
+	if (!client->pid)
+		return client->n_blocks != 0;
+	return has_own_pid(client) && state_file_resumed(server->state_file, client->pid);
+}
+
 void recovery_resumed(struct server *server, const struct client *client)
 {
-	if (has_own_pid(client) && state_file_resumed(server->state_file, client->pid))
+	if (was_awaited(server, client))
 		await_more(server);
 	tracker_confirm(server->tracker, client->index);
 }
