@@ -21,13 +21,12 @@ static void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr
 
 bool hop_is_here(const struct gid_entry *local)
 {
-	struct net_iface iface;
 	struct mad_gid gid;
 	union addr addr;
 
 	memcpy(&gid, &local->gid, sizeof(gid));
 	hop_addr(&gid, local->ifindex, &addr);
-	return !net_iface_of_addr(&addr, &iface) && iface.ifindex == local->ifindex;
+	return net_iface_has_addr(local->ifindex, &addr);
 }
 
 static int find_route(const struct gid_entry *local, const struct mad_gid *dgid,

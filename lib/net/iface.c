@@ -368,3 +368,15 @@ int net_iface_of_addr(const union addr *addr, struct net_iface *ret)
 	net_leave();
 	return rc;
 }
+
+bool net_iface_has_addr(unsigned int ifindex, const union addr *addr)
+{
+	const struct net_ip ip = net_ip_of(addr);
+	int owner;
+
+	if (net_enter())
+		return false;
+	owner = net_owner_of_ip(&ip, ifindex);
+	net_leave();
+	return owner == (int)ifindex;
+}

@@ -135,6 +135,9 @@ unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[32]);
  */
 int net_iface_of_addr(const union addr *addr, struct net_iface *ret);
 
+/** net_iface_has_addr() - return whether an interface has a local address; others may, too */
+bool net_iface_has_addr(unsigned int ifindex, const union addr *addr);
+
 /**
  * net_iface_get() - get an interface by its index
  *

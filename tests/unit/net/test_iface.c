@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <net/if.h>
 #include <net/if_arp.h>
+#include <string.h>
 
+#include "lib/net/hop.h"
 #include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
 #include "tests/unit/test.h"
@@ -44,6 +46,23 @@ TEST(link_local_address_belongs_to_its_scope_only)
 	there = ip("fe80::5%d0");
 	ck_assert_int_eq(net_iface_of_addr(&here, &iface), 0);
 	ck_assert_int_eq(net_iface_of_addr(&there, &iface), -EADDRNOTAVAIL);
+}
+
+/* As two VRFs may. */
+TEST(gids_of_two_interfaces_with_the_same_address_are_both_here)
+{
+	const union addr addr = ip("10.0.0.1");
+	const struct mad_gid gid = mad_gid_of_ipv4(&addr.in4.sin_addr);
+	struct gid_entry entry = { .ifindex = if_nametoindex("d0") };
+
+	memcpy(&entry.gid, &gid, sizeof(gid));
+	ck_assert(hop_is_here(&entry));
+	entry.ifindex = if_nametoindex("d1");
+	ck_assert(!hop_is_here(&entry));
+	run("ip addr add 10.0.0.1/32 dev d1");
+	ck_assert(hop_is_here(&entry));
+	entry.ifindex = if_nametoindex("d0");
+	ck_assert(hop_is_here(&entry));
 }
 
 TEST(many_addresses_are_all_found)
