@@ -172,6 +172,25 @@ static void start_leave(struct sa_group *group)
 	start_flight(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
 }
 
+/*
+ * RFC 4391, 4. The kernel's IP over InfiniBand may have joined the group, too: the administrator
+ * has one membership for a port, which a leave would end for both.
+ */
+static bool is_of_ipoib(const struct sa_group *group)
+{
+	const uint8_t *raw = group->joined.member.mgid.raw;
+
+	return raw[0] == 0xff && (raw[2] == 0x40 || raw[2] == 0x60) && raw[3] == 0x1b;
+}
+
+static void leave(struct sa_group *group)
+{
+	if (is_of_ipoib(group))
+		group_free(group);
+	else
+		start_leave(group);
+}
+
 /* @last: the group's last member, or a present one */
 static void set_payer(struct sa_group *group, const struct sa_ask *last)
 {
@@ -210,6 +229,15 @@ static void dismiss_all(struct sa_group *group, int err)
 	move_members(group, &gone);
 	while (!list_is_empty(&gone))
 		ask_complete(agent, take_first(&gone), err, NULL);
+}
+
+/* Requests from done() begin a new group. */
+static void dissolve(struct sa_group *group, int err)
+{
+	hash_remove(&group->agent->memberships, &group->node);
+	list_remove(&group->link);
+	dismiss_all(group, err);
+	group_free(group);
 }
 
 static void report_joined(struct sa_group *group, struct sa_ask *ask)
@@ -253,11 +281,7 @@ static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *
 	struct sa_group *group = group_of(flight), *twin;
 
 	if (err) {
-		/* Requests from done() begin a new group. */
-		hash_remove(&group->agent->memberships, &group->node);
-		list_remove(&group->link);
-		dismiss_all(group, err);
-		group_free(group);
+		dissolve(group, err);
 		return;
 	}
 	group->joined = *answer;
@@ -281,7 +305,7 @@ static void withdrawn_landed(struct sa_flight *flight, int err, const struct sa_
 	if (err == -EINVAL || is_for_new_group(&group->joined.member.mgid) || find_duplicate(group))
 		group_free(group);
 	else
-		start_leave(group);
+		leave(group);
 }
 
 /* Parameters that were reported to members: where packets of the group go, and with which key. */
@@ -298,6 +322,10 @@ static void renewal_landed(struct sa_flight *flight, int err, const struct sa_ms
 	/* err is nonzero if there is no answer. */
 	if (!err && is_same_membership(&answer->member, &group->joined.member)) {
 		group->state = SA_GROUP_MEMBER;
+		return;
+	}
+	if (is_of_ipoib(group)) {
+		dissolve(group, -ENETRESET);
 		return;
 	}
 	set_payer(group, first_of(group));
@@ -398,7 +426,7 @@ void group_leave(struct sa_agent *agent, struct sa_ask *ask)
 		group_free(group); /* the administrator was not asked */
 	} else {
 		set_payer(group, ask);
-		start_leave(group);
+		leave(group);
 	}
 }
 
