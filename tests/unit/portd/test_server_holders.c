@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "lib/portd/server/files/state_file.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
@@ -85,6 +86,18 @@ TEST(a_port_is_reserved_for_its_holder)
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	rig_pass(GRACE_MS);
 	ck_assert_int_eq(rig_answer(&carol), EADDRINUSE);
+}
+
+TEST(a_port_is_reserved_for_a_holder_that_might_have_got_the_last_block)
+{
+	struct state_file *file = rig_server()->state_file;
+
+	state_file_id_block(file, (uint16_t)(UINT16_MAX - 1 - state_file_next_block(file)));
+	rig_join(&late[0]);
+	ck_assert_int_eq(rig_listen(&late[0], SCENE_ADDR), 0);
+	restart();
+	resume_client(&carol);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
 }
 
 TEST(reservation_survives_a_second_restart)

@@ -11,6 +11,7 @@
 #include "lib/portd/proto/lease.h"
 #include "lib/portd/server/asks/asks.h"
 #include "lib/portd/server/clients/user.h"
+#include "lib/portd/server/files/port_holders.h"
 #include "lib/portd/server/files/state_file.h"
 #include "lib/portd/server/ledger/tracked.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
@@ -64,10 +65,10 @@ static int check_turn(const struct request *request)
 											   : 0;
 }
 
-/* Block 0 is not lent: comm id 0 means none. */
+/* Comm id 0 means none, so its block is not lent, nor is one that means several holders. */
 static bool is_free(const struct server *server, uint16_t block, bool for_dead)
 {
-	return block && server->block_owner[block] == NOBODY &&
+	return block && block != PORT_HOLDERS_SEVERAL && server->block_owner[block] == NOBODY &&
 	       !tracker_hold_block(server->tracker, block, for_dead);
 }
 
