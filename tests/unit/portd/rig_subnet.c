@@ -5,6 +5,7 @@
  */
 #include "tests/unit/portd/rig_subnet.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static bool is_infiniband;
 static uint16_t sm_lid = 1;
 static struct sa_msg asked[QUESTIONS_MAX];
 static unsigned int n_asked;
+static uint16_t asked_with;
 static uint8_t answer[ANSWER_MAX];
 static size_t answer_bytes;
 static bool has_answer;
@@ -51,6 +53,14 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat
 	return 0;
 }
 
+int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *ret)
+{
+	(void)context;
+	(void)port_num;
+	*ret = htobe16(index ? 0xffff : 0x8001);
+	return 0;
+}
+
 int umad_sa_open(const char *device, uint8_t port_num, struct umad_sa *ret)
 {
 	(void)device;
@@ -75,6 +85,7 @@ int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t 
 	(void)wait_ms;
 	if (path->dlid != sm_lid)
 		abort();
+	asked_with = path->pkey_index;
 	sa_msg_decode(mad, MAD_BYTES, &asked[n_asked++ % QUESTIONS_MAX]);
 	return 0;
 }
@@ -110,6 +121,11 @@ void ibv_ack_async_event(struct ibv_async_event *which)
 unsigned int rig_n_asked(void)
 {
 	return n_asked;
+}
+
+uint16_t rig_asked_with(void)
+{
+	return asked_with;
 }
 
 const struct sa_msg *rig_asked(unsigned int n)

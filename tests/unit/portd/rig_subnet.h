@@ -10,7 +10,7 @@
 
 #include "mad/sa_msg.h"
 
-#define RIG_PKEYS 2 /* in the table of a port */
+#define RIG_PKEYS 2 /* in the table of a port: 0x8001, 0xffff */
 
 /** rig_use_infiniband() - put ports that are opened from now on onto a subnet. */
 void rig_use_infiniband(void);
@@ -20,6 +20,9 @@ unsigned int rig_n_asked(void);
 
 /** rig_asked() - the n-th request, from 0; among the latest 4,096. */
 const struct sa_msg *rig_asked(unsigned int n);
+
+/** rig_asked_with() - the P_Key index of the latest request. */
+uint16_t rig_asked_with(void);
 
 /** rig_answer_by_sa() - respond to the n-th request with the same record and a LID, and settle. */
 void rig_answer_by_sa(unsigned int n, uint16_t status, uint16_t lid);

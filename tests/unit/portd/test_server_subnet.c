@@ -28,6 +28,12 @@ TEST(response_reaches_the_client)
 	ck_assert_uint_eq(record.sa_told.record[41], 0x34);
 }
 
+TEST(request_has_the_default_p_key)
+{
+	ask_path(&carol, 5);
+	ck_assert_uint_eq(rig_asked_with(), 1);
+}
+
 TEST(equal_requests_of_two_clients_are_sent_once)
 {
 	ask_path(&carol, 5);

@@ -20,7 +20,8 @@
 
 #define TIMEOUT_MS_MAX 600000
 #define HOPS_TO_SM     255
-#define TABLE_MAX      1024 /* records that a client is told */
+#define PKEY_BASE      0x7fff /* of the default partition, without the bit of full members */
+#define TABLE_MAX      1024   /* records that a client is told */
 
 /*
  * IBTA vol. 1, 14.2.1: the well-known GUID of the administrator, used if a GRH is needed to reach
@@ -62,11 +63,26 @@ static void send_query(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wai
 			  strerror(-err));
 }
 
+/* Return: the index of the default P_Key, which the administrator has; 0 if there is none. */
+static uint16_t find_default_pkey(const struct host_port *host_port)
+{
+	uint16_t index;
+	__be16 pkey;
+
+	for (index = 0; index < host_port->n_pkeys; index++)
+		if (!ibv_query_pkey(host_port->verbs, host_port->port_num, index, &pkey) &&
+		    (be16toh(pkey) & PKEY_BASE) == PKEY_BASE)
+			return index;
+	return 0;
+}
+
 static void set_path_to_sm(struct subnet *subnet, const struct ibv_port_attr *attr)
 {
 	uint64_t guid = htobe64(SA_GUID);
 
-	subnet->to_sm = (struct mad_path){ .dlid = attr->sm_lid, .sl = attr->sm_sl };
+	subnet->to_sm = (struct mad_path){ .dlid = attr->sm_lid,
+					   .sl = attr->sm_sl,
+					   .pkey_index = find_default_pkey(subnet->host_port) };
 	if (!(attr->flags & IBV_QPF_GRH_REQUIRED))
 		return;
 	subnet->to_sm.grh = true;
@@ -84,8 +100,8 @@ void subnet_port_changed(struct server *server, struct host_port *host_port, boo
 	if (!subnet || ibv_query_port(host_port->verbs, host_port->port_num, &attr))
 		return;
 	ibv_query_gid(host_port->verbs, host_port->port_num, 0, (union ibv_gid *)&subnet->gid0);
-	set_path_to_sm(subnet, &attr);
 	host_port->n_pkeys = attr.pkey_tbl_len;
+	set_path_to_sm(subnet, &attr);
 	now = (struct sa_subnet){ .lid = attr.lid,
 				  .sm_lid = attr.sm_lid,
 				  .sm_sl = attr.sm_sl,
