@@ -346,10 +346,8 @@ void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t byt
 
 	if (sa_msg_decode(mad, bytes, &msg) == 0)
 		flight = find_flight(flights, (uint32_t)msg.hdr.tid >> TRY_BITS);
-	if (!flight || !is_answer_to(&msg, &flight->msg)) {
-		flights->n_stray++;
+	if (!flight || !is_answer_to(&msg, &flight->msg))
 		return;
-	}
 	if ((msg.hdr.status & STATUS_OF_MAD) == STATUS_BUSY) {
 		if (flight->rests)
 			land_flight(flights, flight, -ETIMEDOUT, NULL, now);

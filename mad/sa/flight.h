@@ -70,7 +70,7 @@ struct sa_flights {
 	/* Sends a MAD; responses after @wait_ms milliseconds are ignored. */
 	void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms);
 	void *arg;
-	uint64_t n_sent, n_stray;
+	uint64_t n_sent;
 };
 
 /** sa_flights_init() - initialise without requests; @seed: start of the transaction ids. */

@@ -189,7 +189,7 @@ int portd_try_data(struct portd_client *client, const struct portd_datagram *dat
 
 /**
  * portd_receive() - handle one received datagram; never blocks. One thread at a time.
- * @take: called for each MAD, GONE, SA_TOLD, SEEN and STAT_*
+ * @take: called for each record that portd_is_told()
  *
  * Return: 0 if there may be more; -EAGAIN if there is none; -EPIPE if the connection to cmportd has
  * ended: call portd_resume().

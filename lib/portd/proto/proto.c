@@ -261,6 +261,7 @@ enum manner {
 	ONE_WAY,
 	ANSWER,
 	DATA,
+	TOLD,
 };
 
 static const enum manner manners[PORTD_N_TYPES] = { [PORTD_NONE] = ANSWER,
@@ -358,9 +359,7 @@ bool portd_is_asked(enum portd_type type)
 
 bool portd_is_told(enum portd_type type)
 {
-	return type == PORTD_MAD || type == PORTD_GONE || type == PORTD_SA_TOLD ||
-	       type == PORTD_PORT_TOS || type == PORTD_STAT_QUOTA ||
-	       (type >= PORTD_STAT_ASK && type <= PORTD_STAT_END);
+	return manners[type] == TOLD;
 }
 
 bool portd_is_one_way(enum portd_type type)

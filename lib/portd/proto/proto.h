@@ -28,8 +28,9 @@
 
 /*
  * The records. ASKED: sent by the client on its control socket, answered by one REPLY. ONE_WAY:
- * sent there too, not answered. DATA: sent on the data socket. New records are added last: HELLO
- * and REPLY keep their numbers, so that two versions understand each other's refusal.
+ * sent there too, not answered. DATA: sent by the client on the data socket. TOLD: sent there by
+ * cmportd, or by both. New records are added last: HELLO and REPLY keep their numbers, so that two
+ * versions understand each other's refusal.
  */
 #define PORTD_RECORDS(X)                                                                     \
 	X(HELLO, ASKED)		/* comes first: version, new or resuming */                  \
@@ -46,21 +47,21 @@
 	X(RESUMED, ASKED)	/* resuming: everything has been reported */                 \
 	X(STAT, ASKED)		/* connections and counters; rows of STAT_* follow */        \
 	X(REPLY, ANSWER)                                                                     \
-	X(MAD, DATA)	       /* a message to send, or a received one */                    \
+	X(MAD, TOLD)	       /* a message to send, or a received one */                    \
 	X(CLOSE, DATA)	       /* from the client: a comm id is free again */                \
-	X(GONE, DATA)	       /* from cmportd: a port was removed */                        \
+	X(GONE, TOLD)	       /* from cmportd: a port was removed */                        \
 	X(SA_ASK, DATA)	       /* from the client: a query to the subnet administrator */    \
 	X(SA_DROP, DATA)       /* from the client: cancel a query, or leave a group */       \
 	X(SA_REVALIDATE, DATA) /* from the client: a path that fails */                      \
-	X(SA_TOLD, DATA)       /* from cmportd: the response */                              \
-	X(STAT_ASK, DATA)      /* from cmportd: report your ids and counters */              \
-	X(STAT_PORT, DATA)     /* from cmportd, to the requester: a port used in rows */     \
-	X(STAT_PROCESS, DATA)  /* from cmportd, to the requester: a client that was asked */ \
-	X(STAT_ID, DATA)       /* from a client, forwarded: an id or a connection */         \
-	X(STAT_COUNT, DATA)    /* likewise: a counter that is not zero */                    \
-	X(STAT_END, DATA)      /* likewise: the end of the rows */                           \
-	X(PORT_TOS, DATA)      /* from cmportd: the port has a new default */                \
-	X(STAT_QUOTA, DATA)    /* from cmportd, to the requester: the use of a quota */
+	X(SA_TOLD, TOLD)       /* from cmportd: the response */                              \
+	X(STAT_ASK, TOLD)      /* from cmportd: report your ids and counters */              \
+	X(STAT_PORT, TOLD)     /* from cmportd, to the requester: a port used in rows */     \
+	X(STAT_PROCESS, TOLD)  /* from cmportd, to the requester: a client that was asked */ \
+	X(STAT_ID, TOLD)       /* from a client, forwarded: an id or a connection */         \
+	X(STAT_COUNT, TOLD)    /* likewise: a counter that is not zero */                    \
+	X(STAT_END, TOLD)      /* likewise: the end of the rows */                           \
+	X(PORT_TOS, TOLD)      /* from cmportd: the port has a new default */                \
+	X(STAT_QUOTA, TOLD)    /* from cmportd, to the requester: the use of a quota */
 
 enum portd_type {
 	PORTD_NONE,

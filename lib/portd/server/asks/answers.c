@@ -134,8 +134,6 @@ static int handle_hello(struct request *request)
 	bool resumes = request->record->hello.resumes != 0;
 	int err;
 
-	if (request->client->welcome)
-		return -EPROTO;
 	if (request->record->hello.version != PORTD_VERSION) {
 		snprintf(request->reply->text, sizeof(request->reply->text),
 			 "this cmportd speaks version %u, the library version %u; "

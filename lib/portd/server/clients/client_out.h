@@ -30,7 +30,7 @@ void client_disconnect(struct server *server, struct client *client, const char 
 void client_tell(struct server *server, struct client *client, const struct portd_record *record);
 
 /**
- * client_show() - queue a SEEN or STAT_* record, which is lost if the client does not read
+ * client_show() - queue a record, which is lost if the client does not read
  * @room: limit of queued datagrams
  *
  * Return: false if the record was lost.

@@ -10,8 +10,6 @@
 
 #include "lib/portd/server/limits.h"
 
-/* Connections that are not accepted yet; more wait in connect(). As in cmportd.socket. */
-
 struct socket_dir;
 struct state_file;
 
