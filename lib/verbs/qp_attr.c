@@ -150,6 +150,17 @@ static int fill_attr(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 	return 0;
 }
 
+/* RoCE has one P_Key. */
+static void add_access(const struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
+{
+	attr->qp_access_flags = access_flags(id);
+	*ret_mask |= IBV_QP_ACCESS_FLAGS;
+	if (id->path.gid.type != IBV_GID_TYPE_IB)
+		return;
+	attr->pkey_index = id->path.pkey_index;
+	*ret_mask |= IBV_QP_PKEY_INDEX;
+}
+
 int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, bool with_access, int *ret_mask)
 {
 	struct ibv_qp_attr filled = { .qp_state = attr->qp_state };
@@ -159,11 +170,8 @@ int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, bool with_access, int 
 		return err;
 	engine_lock();
 	err = fill_attr(id, &filled, ret_mask);
-	if (!err && with_access && id->conn && !id_is_datagram(id)) {
-		filled.qp_access_flags = access_flags(id);
-		filled.pkey_index = id->path.pkey_index;
-		*ret_mask |= IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX;
-	}
+	if (!err && with_access && id->conn && !id_is_datagram(id))
+		add_access(id, &filled, ret_mask);
 	engine_unlock();
 	if (!err)
 		*attr = filled;
