@@ -217,6 +217,39 @@ static void close_all(struct list *holders)
 	list_init(holders);
 }
 
+/* --- memberships of the kernel ------------------------------------------- */
+
+/* A line ends with the hardware address of a group: for IP over InfiniBand four bytes, the MGID. */
+bool net_lists_group(FILE *in, const uint8_t mgid[MGID_BYTES])
+{
+	char wanted[2 * MGID_BYTES + 1], addr[65];
+	bool is_listed = false;
+	size_t i;
+
+	for (i = 0; i < MGID_BYTES; i++)
+		snprintf(&wanted[2 * i], 3, "%02x", mgid[i]);
+	while (!is_listed && fscanf(in, "%*s %*s %*s %*s %64s", addr) == 1)
+		is_listed = strlen(addr) == 8 + 2 * MGID_BYTES && strcmp(addr + 8, wanted) == 0;
+	fclose(in);
+	return is_listed;
+}
+
+/* RFC 4391, 4: of all groups of IP over InfiniBand only that for broadcasts is not listed. */
+static bool is_of_broadcasts(const uint8_t mgid[MGID_BYTES])
+{
+	static const uint8_t signature[] = { 0x40, 0x1b }, all[] = { 0xff, 0xff, 0xff, 0xff };
+
+	return memcmp(mgid + 2, signature, sizeof(signature)) == 0 &&
+	       memcmp(mgid + 12, all, sizeof(all)) == 0;
+}
+
+bool net_kernel_has_group(const uint8_t mgid[MGID_BYTES])
+{
+	FILE *in = is_of_broadcasts(mgid) ? NULL : fopen("/proc/net/dev_mcast", "re");
+
+	return !in || net_lists_group(in, mgid);
+}
+
 void membership_after_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);

@@ -10,7 +10,13 @@
 #ifndef LIB_NET_MEMBERSHIP_H
 #define LIB_NET_MEMBERSHIP_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
 #include "lib/net/addr.h"
+
+#define MGID_BYTES 16
 
 /**
  * membership_join() - join a group on an interface; counted
@@ -26,6 +32,16 @@ int membership_join(unsigned int ifindex, const union addr *group);
 
 /** membership_leave() - leave a group; no effect if it was not joined. */
 void membership_leave(unsigned int ifindex, const union addr *group);
+
+/**
+ * net_kernel_has_group() - return whether the kernel's IP over InfiniBand is in a group
+ *
+ * Not in other network namespaces. True if it cannot be found out.
+ */
+bool net_kernel_has_group(const uint8_t mgid[MGID_BYTES]);
+
+/** net_lists_group() - likewise, by the lines of /proc/net/dev_mcast; @in is closed */
+bool net_lists_group(FILE *in, const uint8_t mgid[MGID_BYTES]);
 
 /** membership_after_fork() - in a forked child: drop the parent's memberships. */
 void membership_after_fork(void);

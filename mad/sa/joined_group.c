@@ -172,20 +172,17 @@ static void start_leave(struct sa_group *group)
 	start_flight(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
 }
 
-/*
- * RFC 4391, 4. The kernel's IP over InfiniBand may have joined the group, too: the administrator
- * has one membership for a port, which a leave would end for both.
- */
-static bool is_of_ipoib(const struct sa_group *group)
+/* The administrator has one membership for a port, which a leave would end for all. */
+static bool is_shared(const struct sa_group *group)
 {
-	const uint8_t *raw = group->joined.member.mgid.raw;
+	const struct sa_agent *agent = group->agent;
 
-	return raw[0] == 0xff && (raw[2] == 0x40 || raw[2] == 0x60) && raw[3] == 0x1b;
+	return agent->is_shared && agent->is_shared(&group->joined.member.mgid);
 }
 
 static void leave(struct sa_group *group)
 {
-	if (is_of_ipoib(group))
+	if (is_shared(group))
 		group_free(group);
 	else
 		start_leave(group);
@@ -324,7 +321,7 @@ static void renewal_landed(struct sa_flight *flight, int err, const struct sa_ms
 		group->state = SA_GROUP_MEMBER;
 		return;
 	}
-	if (is_of_ipoib(group)) {
+	if (is_shared(group)) {
 		dissolve(group, -ENETRESET);
 		return;
 	}

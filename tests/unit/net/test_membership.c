@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -205,4 +206,18 @@ TEST(child_does_not_hold_its_parents_memberships)
 	waitpid(member, NULL, 0);
 	ck_assert(!is_member("d0", "239.1.2.3"));
 	close(hold[1]);
+}
+
+TEST(groups_of_the_kernel_are_those_that_it_lists)
+{
+	char list[] = "2    eth0            1     0     01005e000001\n"
+		      "5    ib0             1     0     00ffffffff12401bffff000000000000000000fb\n";
+	uint8_t mgid[MGID_BYTES] = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = 0xfb };
+
+	ck_assert(net_lists_group(fmemopen(list, strlen(list), "r"), mgid));
+	ck_assert(!net_kernel_has_group(mgid));
+	mgid[15] = 0xfa;
+	ck_assert(!net_lists_group(fmemopen(list, strlen(list), "r"), mgid));
+	memset(&mgid[12], 0xff, 4);
+	ck_assert(net_kernel_has_group(mgid));
 }

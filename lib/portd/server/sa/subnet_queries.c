@@ -15,6 +15,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
+#include "lib/net/membership.h"
 #include "mad/umad_sa.h"
 #include "mad/sa/agent.h"
 
@@ -120,6 +121,11 @@ static void count_leaving(struct sa_agent *agent, uint16_t payer, int n)
 	user->n_leaving += (uint32_t)n;
 }
 
+static bool is_shared(const struct mad_gid *mgid)
+{
+	return net_kernel_has_group(mgid->raw);
+}
+
 static struct subnet *subnet_new(struct host_port *host_port)
 {
 	struct subnet *subnet = calloc(1, sizeof(*subnet));
@@ -135,6 +141,7 @@ static struct subnet *subnet_new(struct host_port *host_port)
 	subnet->sa_watch.fd = -1;
 	sa_agent_init(&subnet->agent, (uint32_t)random[0], random[1], send_query, subnet);
 	subnet->agent.leaving = count_leaving;
+	subnet->agent.is_shared = is_shared;
 	return subnet;
 }
 
