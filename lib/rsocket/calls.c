@@ -149,6 +149,25 @@ int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *opt
 	return rsock_call(socket, IF_CAN(rs, getopt, level, optname, optval, optlen));
 }
 
+/* Return: the bytes of a stream, or of the first datagram, which one call can receive. */
+static int count_unread(struct rsock *rs)
+{
+	int n = 0;
+
+	if (!rs->ops->recv)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&rs->lock);
+	rs->ops->progress(rs);
+	if (rs->moved)
+		n = -EBADF;
+	else if (rs->ops == &stream_ops)
+		n = (int)stream_of(rs)->in.unread;
+	else if (!list_is_empty(&dgram_of(rs)->packets))
+		n = (int)container_of(dgram_of(rs)->packets.next, struct dgram_packet, link)->bytes;
+	pthread_mutex_unlock(&rs->lock);
+	return n;
+}
+
 static int control_socket(struct rsock *rs, int cmd, long arg)
 {
 	switch (cmd) {
@@ -172,6 +191,8 @@ static int control_socket(struct rsock *rs, int cmd, long arg)
 		return 0;
 	case RSOCK_ACCEPT:
 		return rs->ops == &stream_ops ? listen_accept_now(rs) : -EOPNOTSUPP;
+	case RSOCK_UNREAD:
+		return count_unread(rs);
 	case F_GETFD:
 		return fcntl(rs->fd, F_GETFD);
 	case F_SETFD:

@@ -34,12 +34,13 @@ struct rsock;
  * not answer soon, and with EHOSTDOWN if it did not lately. RSOCK_NOTE: enter a struct roster_row
  * for the TCP connection that this socket has become or accepted. RSOCK_ACCEPT: raccept() without
  * waiting: another thread may have accepted the connection that rpoll() reported, and the caller
- * waits for connections over TCP, too.
+ * waits for connections over TCP, too. RSOCK_UNREAD: the number of bytes that can be read at once.
  */
 #define RSOCK_MOVE   0x72736d76
 #define RSOCK_HURRY  0x72736875
 #define RSOCK_NOTE   0x72736e6f
 #define RSOCK_ACCEPT 0x72736163
+#define RSOCK_UNREAD 0x7273756e
 #define RSOCK_TAKE   0x08000000 /* beside MSG_DONTWAIT */
 
 /* The arguments of sendmsg() or recvmsg(). */

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -257,6 +258,25 @@ TEST(sendmmsg_and_recvmmsg_transfer_many_messages)
 	ck_assert_str_eq(in[1], "two");
 	ck_assert_int_eq(recvmmsg(the.there, msg, 2, MSG_DONTWAIT, NULL), -1);
 	ck_assert_int_eq(errno, EAGAIN);
+}
+END_TEST
+
+/* As TCP's, however many there are: nginx subtracts what it reads from the number. */
+TEST(all_unread_bytes_are_counted)
+{
+	struct pollfd fd = { .fd = the.there, .events = POLLIN };
+	static char sent[50000];
+	int n = -1;
+
+	ck_assert_int_eq(ioctl(the.there, FIONREAD, &n), 0);
+	ck_assert_int_eq(n, 0);
+	ck_assert_int_eq(send(the.here, sent, sizeof(sent), 0), sizeof(sent));
+	ck_assert_int_eq(poll(&fd, 1, WAIT_MS), 1);
+	for (int ms = 0; n < (int)sizeof(sent) && ms < WAIT_MS; ms++) {
+		ck_assert_int_eq(ioctl(the.there, FIONREAD, &n), 0);
+		poll(NULL, 0, 1);
+	}
+	ck_assert_int_eq(n, sizeof(sent));
 }
 END_TEST
 

@@ -320,10 +320,9 @@ EXPORT int fcntl64(int fd, int cmd, ...) __attribute__((alias("fcntl")));
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
 	struct sock *sock = map_check(fd);
-	char some[4096];
 	va_list args;
-	ssize_t n;
 	void *arg;
+	int n;
 
 	va_start(args, request);
 	arg = va_arg(args, void *);
@@ -332,7 +331,9 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 		return control_flags(sock, F_SETFL, *(int *)arg ? O_NONBLOCK : 0);
 	if (!sock || request != FIONREAD)
 		return real()->ioctl(fd, request, arg);
-	n = rrecv(sock->rs, some, sizeof(some), MSG_PEEK | MSG_DONTWAIT);
-	*(int *)arg = n > 0 ? (int)n : 0;
+	n = rfcntl(sock->rs, RSOCK_UNREAD);
+	if (n < 0 && relay_has_taken(fd, sock))
+		return real()->ioctl(fd, request, arg);
+	*(int *)arg = n > 0 ? n : 0;
 	return 0;
 }
