@@ -89,6 +89,20 @@ c = s.accept()[0]
 c.send(b'hello')
 c.recv(1)
 """
+# The second connection has TCP at once, as the first has found no answer; it is in an epoll before.
+MUTE = """
+import select, socket
+socket.create_connection(('10.77.0.1', 8000)).recv(9)
+c = socket.socket()
+c.setblocking(False)
+epoll = select.epoll()
+epoll.register(c, select.EPOLLOUT)
+c.connect_ex(('10.77.0.1', 8000))
+assert epoll.poll(20) == [(c.fileno(), select.EPOLLOUT)]
+epoll.modify(c, select.EPOLLIN)
+assert epoll.poll(20) == [(c.fileno(), select.EPOLLIN)]
+print(c.recv(9))
+"""
 # Many at once, set up without waiting for any; the server greets when all are there.
 CROWD_SERVER = """
 import socket
@@ -168,6 +182,8 @@ PRELOADED = (
      f'python3 -c "{PLAIN_CLIENT}"', ("b| b'hello'",)),
     ("a preloaded asyncio client, and a host that knows nothing of RDMA",
      f'python3 -c "{CROWD_SERVER}"', f'{PRELOAD} python3 -c "{CROWD_CLIENT}"', ("b| 8 greeted",)),
+    ("a preloaded socket in an epoll, and a host that knows nothing of RDMA",
+     f'python3 -c "{TWICE_SERVER}"', f'{PRELOAD} python3 -c "{MUTE}"', ("b| b'hello'",)),
     ("a preloaded asyncio client, and a host that refuses it",
      f'rping -s & python3 -c "{CROWD_SERVER}"; kill $!',
      f'PURECM_LOG=debug {PRELOAD} python3 -c "{CROWD_CLIENT}" 2>&1', ("b| 8 greeted",)),

@@ -344,6 +344,53 @@ TEST(accept_without_a_free_descriptor_leaves_the_connection)
 }
 END_TEST
 
+/* --- a socket that becomes TCP in an epoll ------------------------------------ */
+
+/* Return: a socket that is bound to the.addr, which another may reuse. */
+static int bind_reusing(int fd)
+{
+	socklen_t bytes = sizeof(the.addr);
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &(int){ 1 }, sizeof(int));
+	ck_assert_int_eq(bind(fd, (void *)&the.addr, bytes), 0);
+	ck_assert_int_eq(getsockname(fd, (void *)&the.addr, &bytes), 0);
+	return fd;
+}
+
+/* As Boost.Asio, which adds each socket when it opens it. */
+TEST(a_listener_that_becomes_tcp_stays_in_its_epoll)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0), epfd = in_epoll(fd);
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = 7 };
+
+	the.addr.sin_port = 0;
+	bind_reusing(socket(AF_INET, SOCK_STREAM, 0));
+	bind_reusing(fd);
+	ck_assert(!is_rdma(fd));
+	ck_assert_int_eq(listen(fd, 1), 0);
+	connect_by_tcp();
+	ck_assert_int_eq(epoll_wait(epfd, &event, 1, WAIT_MS), 1);
+	ck_assert_uint_eq(event.events, EPOLLIN);
+	ck_assert_int_eq(epoll_ctl(epfd, EPOLL_CTL_MOD, fd, &event), 0);
+}
+END_TEST
+
+/* As the standard input of a program to be started. */
+TEST(a_listener_for_another_program_stays_in_its_epoll)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epfd = in_epoll(the.listener);
+
+	ck_assert_int_eq(dup2(the.listener, STDIN_FILENO), STDIN_FILENO);
+	ck_assert(!is_rdma(the.listener));
+	ck_assert_int_eq(epoll_ctl(epfd, EPOLL_CTL_MOD, the.listener, &event), 0);
+	connect_by_tcp();
+	ck_assert_int_eq(epoll_wait(epfd, &event, 1, WAIT_MS), 1);
+	ck_assert_int_ge(accept(the.listener, NULL, NULL), 0);
+	ck_assert_int_eq(epoll_wait(epfd, &event, 1, 0), 0);
+}
+END_TEST
+
 /* --- shutdown() of a listener ------------------------------------------------- */
 
 static void *accept_none(void *unused)

@@ -77,6 +77,54 @@ void fallback_note(const struct sock *sock, int tcp, int error)
 	}
 }
 
+/* --- in epolls ------------------------------------------------------------ */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct sock *moving;
+static int moving_to;
+
+static void move_in_epoll(int fd, struct sock *epoll)
+{
+	struct epoll_event asked = moving->asked;
+
+	(void)fd;
+	if (!epoll->is_repoll || epoll->rs < 0 ||
+	    repoll_ctl(epoll->rs, EPOLL_CTL_DEL, moving->rs, NULL))
+		return;
+	/* A listener has both. */
+	repoll_ctl(epoll->rs, EPOLL_CTL_DEL, moving->tcp, NULL);
+	real()->epoll_ctl(epoll->epfd, EPOLL_CTL_ADD, moving_to, &asked);
+}
+
+void fallback_move(const struct sock *sock, int fd)
+{
+	pthread_mutex_lock(&lock);
+	moving = sock;
+	moving_to = fd;
+	map_for_each(move_in_epoll);
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * The descriptor becomes the TCP socket, also in its epolls. Return: 0; if there is a target, as
+ * connect().
+ */
+static int swap(int fd, struct sock *sock, const struct sockaddr *target, socklen_t bytes)
+{
+	int result, error;
+
+	__atomic_add_fetch(&sock->refs, 1, __ATOMIC_RELAXED);
+	result = map_swap(fd, sock->tcp);
+	if (!result && bytes)
+		result = real()->connect(fd, target, bytes);
+	error = errno;
+	/* Not before: an unconnected TCP socket reports a hang-up in an epoll. */
+	fallback_move(sock, fd);
+	map_release(sock);
+	errno = error;
+	return result;
+}
+
 /* --- a listener ---------------------------------------------------------- */
 
 /* Binds the RDMA socket to the port number of the TCP socket. */
@@ -99,6 +147,8 @@ int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, sockle
 
 	if (!sock_is_stream(sock))
 		return rbind(sock->rs, addr, bytes);
+	if (sock->tcp >= 0) /* bound before, which is an error */
+		return real()->bind(sock->tcp, addr, bytes);
 	tcp = open_tcp(sock, SOCK_NONBLOCK);
 	if (tcp < 0)
 		return -1;
@@ -106,14 +156,14 @@ int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, sockle
 		own_close(tcp);
 		return -1;
 	}
+	sock->tcp = tcp;
 	if (bind_same_port(sock, tcp, addr, bytes) == 0) {
-		sock->tcp = tcp;
 		sock->is_bound = true;
 		return 0;
 	}
 	if (waits)
 		real()->fcntl(tcp, F_SETFL, 0);
-	return map_swap(fd, tcp);
+	return swap(fd, sock, NULL, 0);
 }
 
 int fallback_rebind(const struct sock *sock, int rs)
@@ -146,7 +196,6 @@ struct connecting {
 	struct epoll_event asked;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list all = { &all, &all };
 static unsigned int n_all; /* number of them; atomic, read without the lock */
 
@@ -274,39 +323,6 @@ static int take_failed(int epfd, struct epoll_event *events, int *n)
 	return fd;
 }
 
-/*
- * Removes a socket from its epoll sets. @ret: the sets, for enter_epolls() when it is a TCP socket.
- */
-static void leave_epolls(int fd, struct list *ret)
-{
-	const struct sock *sock = map_get(fd);
-	struct connecting *it;
-
-	list_init(ret);
-	pthread_mutex_lock(&lock);
-	list_for_each_entry_safe (it, &all, link) {
-		const struct sock *epoll = map_get(it->epfd);
-
-		if (it->fd != fd)
-			continue;
-		unlink_one(it);
-		list_append(ret, &it->link);
-		if (sock && epoll)
-			repoll_ctl(epoll->rs, EPOLL_CTL_DEL, sock->rs, NULL);
-	}
-	pthread_mutex_unlock(&lock);
-}
-
-static void enter_epolls(struct list *taken)
-{
-	struct connecting *it;
-
-	list_for_each_entry_safe (it, taken, link) {
-		real()->epoll_ctl(it->epfd, EPOLL_CTL_ADD, it->fd, &it->asked);
-		free(it);
-	}
-}
-
 void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_event *event)
 {
 	int repoll = map_get(epfd)->rs;
@@ -330,24 +346,21 @@ void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_
 
 /* --- connect() ----------------------------------------------------------- */
 
-static int become_tcp(int fd, struct sock *sock, bool waits, int error)
+static int prepare_tcp(struct sock *sock, bool waits, int error)
 {
-	int tcp = sock->tcp;
-
-	sock->tcp = -1;
-	if (tcp < 0)
-		tcp = open_tcp(sock, 0);
-	if (tcp < 0)
+	if (sock->tcp < 0)
+		sock->tcp = open_tcp(sock, 0);
+	if (sock->tcp < 0)
 		return -1;
-	real()->fcntl(tcp, F_SETFL, waits ? 0 : O_NONBLOCK);
+	real()->fcntl(sock->tcp, F_SETFL, waits ? 0 : O_NONBLOCK);
 	if (error)
-		fallback_note(sock, tcp, error);
-	return map_swap(fd, tcp);
+		fallback_note(sock, sock->tcp, error);
+	return 0;
 }
 
 int fallback_become_tcp(int fd, struct sock *sock, bool waits)
 {
-	return become_tcp(fd, sock, waits, 0);
+	return prepare_tcp(sock, waits, 0) ? -1 : swap(fd, sock, NULL, 0);
 }
 
 static int get_error(int rs)
@@ -411,17 +424,13 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 	}
 	error = errno;
 	warn_of_tcp(addr, bytes, strerror(error));
-	if (become_tcp(fd, sock, waits, error))
-		return -1;
-	return real()->connect(fd, addr, bytes);
+	return prepare_tcp(sock, waits, error) ? -1 : swap(fd, sock, addr, bytes);
 }
 
 bool fallback_retry(int fd, struct sock *sock)
 {
 	struct sockaddr_storage target = sock->target;
 	socklen_t bytes = sock->target_bytes;
-	struct list taken;
-	bool done;
 	int error;
 
 	if (!bytes)
@@ -429,13 +438,10 @@ bool fallback_retry(int fd, struct sock *sock)
 	error = get_error(sock->rs);
 	warn_of_tcp((struct sockaddr *)&target, bytes, strerror(error));
 	sock->target_bytes = 0;
-	leave_epolls(fd, &taken);
-	done = become_tcp(fd, sock, false, error) == 0;
-	/* Not before: an unconnected TCP socket reports a hang-up in an epoll. */
-	if (done)
-		real()->connect(fd, (struct sockaddr *)&target, bytes);
-	enter_epolls(&taken);
-	return done;
+	if (prepare_tcp(sock, false, error))
+		return false;
+	swap(fd, sock, (struct sockaddr *)&target, bytes);
+	return true;
 }
 
 int fallback_retry_all(int epfd, struct epoll_event *events, int n)

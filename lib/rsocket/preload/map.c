@@ -207,8 +207,5 @@ int map_swap(int fd, int tcp)
 	int cloexec = real()->fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
 
 	map_forget(fd);
-	if (real()->dup3(tcp, fd, cloexec) < 0)
-		return -1;
-	own_close(tcp);
-	return 0;
+	return real()->dup3(tcp, fd, cloexec) < 0 ? -1 : 0;
 }

@@ -296,7 +296,7 @@ void map_release(struct sock *sock);
 /** map_after_fork() - in a forked child: reset the lock, which another thread may have held */
 void map_after_fork(void);
 
-/** map_swap() - replace a descriptor by a TCP socket, whose own number is closed */
+/** map_swap() - replace a descriptor by a duplicate of a TCP socket. Return: 0, or -1. */
 int map_swap(int fd, int tcp);
 
 /* --- closing and duplicating ---------------------------------------------- */
@@ -421,10 +421,13 @@ int fallback_listen(struct sock *sock, int backlog);
  * @epfd: the epoll descriptor; the instance of repoll beside it has the socket
  *
  * A listener's TCP socket is added too, but only when it listens: before, it reports a hang-up,
- * which epoll cannot mask. A socket whose connection fails becomes TCP and stays in its epoll sets,
- * so its events are recorded while a connect() is pending.
+ * which epoll cannot mask. A socket being connected is noted, because it becomes TCP while the
+ * program waits for the epoll if that fails.
  */
 void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_event *event);
+
+/** fallback_move() - replace a socket in all its epolls by a descriptor, with the events asked */
+void fallback_move(const struct sock *sock, int fd);
 
 /** fallback_forget() - forget a closed descriptor, of a socket or an epoll */
 void fallback_forget(int fd);

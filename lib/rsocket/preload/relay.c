@@ -309,17 +309,6 @@ static void copy_options(const struct sock *sock, int end)
 	rsetsockopt(sock->rs, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 }
 
-static struct sock *moving; /* protected by the lock */
-
-/* The end takes the place of the socket in an epoll. */
-static void move_in_epoll(int fd, struct sock *epoll)
-{
-	(void)fd;
-	if (epoll->is_repoll && epoll->rs >= 0 &&
-	    repoll_ctl(epoll->rs, EPOLL_CTL_DEL, moving->rs, NULL) == 0)
-		real()->epoll_ctl(epoll->epfd, EPOLL_CTL_ADD, moving->end, &moving->asked);
-}
-
 int relay_start(struct sock *sock)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLET };
@@ -337,8 +326,7 @@ int relay_start(struct sock *sock)
 	list_init(&it->busy);
 	name_bind(it->fd, sock);
 	copy_options(sock, sock->end);
-	moving = sock;
-	map_for_each(move_in_epoll);
+	fallback_move(sock, sock->end);
 	sock->rs = -1;
 	__atomic_store_n(&sock->is_away, true, __ATOMIC_RELEASE);
 	rfcntl(rs, RSOCK_MOVE);
