@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -82,6 +83,25 @@ TEST_LOOP(mapped_addresses_are_ipv4, 0, 2)
 	own = name_by(getsockname, server);
 	ck_assert_mem_eq(&own, &to, sizeof(own));
 	assert_sends(client, server, "hello");
+}
+END_TEST
+
+/* --- options ------------------------------------------------------------------ */
+
+/* nginx's tcp_nopush needs the first: without it, it sends no files. */
+TEST(hints_about_packets_are_accepted)
+{
+	static const int names[] = { TCP_CORK, TCP_QUICKACK, TCP_DEFER_ACCEPT };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		socklen_t bytes = sizeof(int);
+		int value = 1;
+
+		ck_assert_int_eq(setsockopt(the.here, IPPROTO_TCP, names[i], &value, bytes), 0);
+		ck_assert_int_eq(getsockopt(the.here, IPPROTO_TCP, names[i], &value, &bytes), 0);
+		ck_assert_int_eq(value, 0);
+	}
+	assert_sends(the.here, the.there, "hello");
 }
 END_TEST
 

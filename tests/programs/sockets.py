@@ -42,7 +42,8 @@ def script(name, package, command, server, client, end="", **more):
 NGINX = f"""
     daemon off; master_process on; worker_processes 2; pid pid; error_log stderr;
     events {{ }}
-    http {{ access_log off; client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3;
+    http {{ access_log off; sendfile on; tcp_nopush on;
+           client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3;
            uwsgi_temp_path t4; scgi_temp_path t5;
            server {{ listen {A}:8000 reuseport; root {FOLDER}; }} }}
 """

@@ -214,6 +214,13 @@ static bool is_tcp_level(int level)
 	return level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6;
 }
 
+/* Is it about packets, which RDMA makes by itself? Stock's rsetsockopt() refuses these. */
+static bool is_hint(const struct sock *sock, int level, int name)
+{
+	return sock_is_stream(sock) && level == IPPROTO_TCP &&
+	       (name == TCP_CORK || name == TCP_QUICKACK || name == TCP_DEFER_ACCEPT);
+}
+
 static int set_option(struct sock *sock, int level, int name, const void *value, socklen_t bytes)
 {
 	if (level == SOL_SOCKET && name == SO_REUSEPORT && bytes >= sizeof(int)) {
@@ -222,6 +229,8 @@ static int set_option(struct sock *sock, int level, int name, const void *value,
 	}
 	if (listener_has_left(sock))
 		return real()->setsockopt(sock->tcp, level, name, value, bytes);
+	if (is_hint(sock, level, name))
+		return 0;
 	return rsetsockopt(sock->rs, level, name, value, bytes);
 }
 
@@ -260,11 +269,12 @@ static int get_as_tcp(int fd, int level, int name, void *value, socklen_t *bytes
 
 static int get_option(const struct sock *sock, int level, int name, void *value, socklen_t *bytes)
 {
-	int reuses = sock->reuses_port;
+	bool is_reuse = level == SOL_SOCKET && name == SO_REUSEPORT;
+	int answer = is_reuse && sock->reuses_port;
 
-	if (level == SOL_SOCKET && name == SO_REUSEPORT && *bytes >= sizeof(reuses)) {
-		memcpy(value, &reuses, sizeof(reuses));
-		*bytes = sizeof(reuses);
+	if ((is_reuse || is_hint(sock, level, name)) && *bytes >= sizeof(answer)) {
+		memcpy(value, &answer, sizeof(answer));
+		*bytes = sizeof(answer);
 		return 0;
 	}
 	if (listener_has_left(sock))
