@@ -49,7 +49,11 @@ epoll.register(c, select.EPOLLOUT)
 assert [events for _, events in epoll.poll()] == [select.EPOLLOUT]
 epoll.modify(c, select.EPOLLIN)
 assert [events for _, events in epoll.poll()] == [select.EPOLLIN]
+poll = select.poll()
+poll.register(c, select.POLLIN)
+assert [events for _, events in poll.poll()] == [select.POLLIN]
 print(c.recv(9))
+assert poll.poll(0) == []
 """
 # An epoll descriptor can be waited for itself, and may then wake for a completion without data.
 NESTED = """

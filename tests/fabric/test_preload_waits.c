@@ -179,6 +179,37 @@ TEST_LOOP(waiting_thread_is_woken_by_data_only, 0, sizeof(waits) / sizeof(waits[
 }
 END_TEST
 
+/* Of a program without the library. */
+static void connect_by_tcp(void)
+{
+	long fd = syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_int_eq(syscall(SYS_connect, fd, &the.addr, sizeof(the.addr)), 0);
+}
+
+/* Of a process that may have 1,024 descriptors, most of them not in use now. */
+TEST(many_entries_are_polled_with_a_socket)
+{
+	struct rlimit limit;
+	struct pollfd fds[600];
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = 1024;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (size_t i = 0; i < 600; i++)
+		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	fds[300].fd = the.there;
+	fds[400].fd = the.listener;
+	connect_by_tcp();
+	ck_assert_int_eq(write(the.here, "hello", 5), 5);
+	ck_assert_int_eq(wait_by_poll(the.there, WAIT_MS), 1);
+	ck_assert_int_eq(wait_by_poll(the.listener, WAIT_MS), 1);
+	ck_assert_int_eq(poll(fds, 600, WAIT_MS), 2);
+	ck_assert_int_eq(fds[300].revents, POLLIN);
+	ck_assert_int_eq(fds[400].revents, POLLIN);
+}
+END_TEST
+
 static int (*const waits_with_times[])(int fd, int timeout_ms) = {
 	wait_by_ppoll,
 	wait_by_select,
@@ -280,14 +311,6 @@ static void connect_by_rdma(void)
 
 	ck_assert_int_eq(connect(fd, (void *)&the.addr, sizeof(the.addr)), 0);
 	ck_assert(is_rdma(fd));
-}
-
-/* Of a program without the library. */
-static void connect_by_tcp(void)
-{
-	long fd = syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
-
-	ck_assert_int_eq(syscall(SYS_connect, fd, &the.addr, sizeof(the.addr)), 0);
 }
 
 static void await_accepted(int n)

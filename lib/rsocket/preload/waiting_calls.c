@@ -90,56 +90,76 @@ static void check_all(struct pollfd *fds, nfds_t n)
 			map_check(fds[i].fd);
 }
 
+/* A call of poll() that has a socket. */
+struct round {
+	struct pollfd *fds; /* the program's */
+	nfds_t n;
+	struct pollfd *both; /* for rpoll(): as fds, followed by the TCP sockets of listeners */
+	nfds_t n_both;
+	nfds_t *owner; /* index of the listener of each of those */
+};
+
+/*
+ * Another socket that has been bound has a TCP socket too, which reports a hang-up. An epoll
+ * descriptor with rsockets is polled through the instance beside it, which includes the descriptor.
+ */
+static void list_both(struct round *round)
+{
+	round->n_both = round->n;
+	for (nfds_t i = 0; i < round->n; i++) {
+		struct sock *sock = get_unpollable(round->fds[i].fd);
+
+		round->both[i] = round->fds[i];
+		if (!sock)
+			continue;
+		round->both[i].fd = sock->rs;
+		if (sock->backlog < 0 || sock->tcp < 0)
+			continue;
+		round->owner[round->n_both - round->n] = i;
+		round->both[round->n_both++] =
+			(struct pollfd){ .fd = sock->tcp, .events = round->fds[i].events & POLLIN };
+	}
+}
+
 /*
  * Copies the results. Return: the number of ready entries; -1 if a connection has become TCP or a
  * relay's, and all must be polled again.
  */
-static int take_results(struct pollfd *fds, nfds_t n, const struct pollfd *from)
+static int take_results(struct round *round)
 {
+	struct pollfd *from = round->both;
 	int count = 0;
 	bool again = false;
 
-	for (nfds_t i = 0; i < n; i++) {
-		struct sock *sock = map_socket(fds[i].fd);
+	for (nfds_t i = round->n; i < round->n_both; i++)
+		from[round->owner[i - round->n]].revents |= from[i].revents & (POLLIN | POLLHUP);
+	for (nfds_t i = 0; i < round->n; i++) {
+		struct pollfd *fd = &round->fds[i];
+		struct sock *sock = map_socket(fd->fd);
 
-		fds[i].revents = from[i].revents;
-		fds[i].revents |= from[n + i].revents & ((fds[i].events & POLLIN) | POLLHUP);
-		if (sock && from[i].revents & POLLERR && fallback_retry(fds[i].fd, sock))
+		fd->revents = from[i].revents;
+		if (sock && from[i].revents & POLLERR && fallback_retry(fd->fd, sock))
 			again = true;
-		else if (from[i].revents & POLLNVAL && from[i].fd != fds[i].fd &&
-			 !map_get(fds[i].fd))
+		else if (from[i].revents & POLLNVAL && from[i].fd != fd->fd && !map_get(fd->fd))
 			again = true;
 		else if (sock && from[i].revents & POLLOUT)
 			sock->target_bytes = 0;
-		count += fds[i].revents != 0;
+		count += fd->revents != 0;
 	}
 	return again ? -1 : count;
 }
 
-/*
- * The second half of @both has the TCP sockets of listeners. An epoll descriptor with rsockets is
- * polled through the instance beside it, which includes the descriptor.
- */
-static int poll_both(struct pollfd *fds, nfds_t n, struct pollfd *both, int timeout_ms)
+static int poll_both(struct round *round, int timeout_ms)
 {
 	struct cm_time deadline = wait_deadline(timeout_ms);
 	int result;
 
 	for (;;) {
-		for (nfds_t i = 0; i < n; i++) {
-			struct sock *sock = get_unpollable(fds[i].fd);
-
-			both[i] = fds[i];
-			both[n + i] = (struct pollfd){ .fd = -1, .events = POLLIN };
-			if (!sock)
-				continue;
-			both[i].fd = sock->rs;
-			both[n + i].fd = sock->tcp;
-		}
-		result = rpoll(both, 2 * n, cm_time_ms_until(deadline, clock_now()));
+		list_both(round);
+		result = rpoll(round->both, round->n_both, cm_time_ms_until(deadline, clock_now()));
 		if (result < 0)
 			return -1;
-		result = take_results(fds, n, both);
+		result = take_results(round);
 		if (result > 0)
 			return result;
 		if (result == 0 && cm_time_reached(deadline, clock_now()))
@@ -150,19 +170,23 @@ static int poll_both(struct pollfd *fds, nfds_t n, struct pollfd *both, int time
 EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
 	struct pollfd few[2 * FEW];
-	struct pollfd *both = few;
-	int result;
+	nfds_t few_owners[FEW];
+	struct round round = { .fds = fds, .n = n, .both = few, .owner = few_owners };
+	int result = -1;
 
 	if (!count_ours(fds, n))
 		return sleep_in_poll(fds, n, timeout_ms);
 	check_all(fds, n);
-	if (n > FEW)
-		both = calloc(2 * n, sizeof(*both));
-	if (!both)
-		return -1;
-	result = poll_both(fds, n, both, timeout_ms);
-	if (both != few)
-		free(both);
+	if (n > FEW) {
+		round.both = calloc(2 * n, sizeof(*round.both));
+		round.owner = calloc(n, sizeof(*round.owner));
+	}
+	if (round.both && round.owner)
+		result = poll_both(&round, timeout_ms);
+	if (n > FEW) {
+		free(round.both);
+		free(round.owner);
+	}
 	return result;
 }
 
