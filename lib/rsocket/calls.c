@@ -15,6 +15,7 @@
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/iomap.h"
 #include "lib/rsocket/leave.h"
+#include "lib/rsocket/restart.h"
 #include "lib/rsocket/roster.h"
 #include "lib/rsocket/service_thread.h"
 #include "lib/rsocket/wait.h"
@@ -193,6 +194,8 @@ static int control_socket(struct rsock *rs, int cmd, long arg)
 		return rs->ops == &stream_ops ? listen_accept_now(rs) : -EOPNOTSUPP;
 	case RSOCK_UNREAD:
 		return count_unread(rs);
+	case RSOCK_RESTART:
+		return restart_look();
 	case F_GETFD:
 		return fcntl(rs->fd, F_GETFD);
 	case F_SETFD:

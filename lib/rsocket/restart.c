@@ -20,14 +20,20 @@ static enum {
 	BOTH_KINDS
 } handlers; /* atomic */
 
+/* A fault of the thread itself ends no sleep: many languages have such handlers. */
+static bool is_fault(int number)
+{
+	return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL;
+}
+
 bool restart_look(void)
 {
 	bool has[2] = { false, false };
 	struct sigaction action;
 
 	for (int number = 1; number < NSIG; number++)
-		if (!sigaction(number, NULL, &action) && action.sa_handler != SIG_DFL &&
-		    action.sa_handler != SIG_IGN)
+		if (!is_fault(number) && !sigaction(number, NULL, &action) &&
+		    action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN)
 			has[!!(action.sa_flags & SA_RESTART)] = true;
 	__atomic_store_n(&handlers, has[0] && has[1] ? BOTH_KINDS : ONE_KIND, __ATOMIC_RELAXED);
 	return !has[0];

@@ -17,7 +17,7 @@
 /**
  * restart_look() - look at the signal handlers of the process: a system call for each signal
  *
- * Return: whether there is no handler without SA_RESTART.
+ * Return: whether there is no handler without SA_RESTART, except those of faults.
  */
 bool restart_look(void);
 

@@ -414,7 +414,7 @@ TEST(a_listener_for_another_program_stays_in_its_epoll)
 }
 END_TEST
 
-/* --- shutdown() of a listener ------------------------------------------------- */
+/* --- what ends accept() ------------------------------------------------------- */
 
 static void *accept_none(void *unused)
 {
@@ -422,6 +422,51 @@ static void *accept_none(void *unused)
 
 	return fd < 0 ? (void *)(intptr_t)errno : unused;
 }
+
+/* Without those of Check, which lack SA_RESTART. */
+static pthread_t accept_with_handler(int flags)
+{
+	struct sigaction action = { .sa_handler = do_nothing, .sa_flags = flags };
+	pthread_t thread;
+
+	signal(SIGALRM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	sigaction(SIGUSR1, &action, NULL);
+	ck_assert_int_eq(pthread_create(&thread, NULL, accept_none, NULL), 0);
+	return thread;
+}
+
+/* A server that forks gets SIGCHLD all the time. */
+TEST(accept_goes_on_after_a_handler_with_sa_restart)
+{
+	pthread_t thread = accept_with_handler(SA_RESTART);
+	void *err;
+
+	for (int i = 0; i < 3; i++) {
+		/* The thread must sleep, or the test proves less. */
+		poll(NULL, 0, SOON_MS);
+		pthread_kill(thread, SIGUSR1);
+	}
+	poll(NULL, 0, SOON_MS);
+	connect_by_rdma();
+	ck_assert_int_eq(pthread_join(thread, &err), 0);
+	ck_assert_int_eq((intptr_t)err, 0);
+}
+END_TEST
+
+TEST(accept_ends_after_a_handler_without_sa_restart)
+{
+	pthread_t thread = accept_with_handler(0);
+	void *err;
+
+	while (pthread_tryjoin_np(thread, &err)) {
+		pthread_kill(thread, SIGUSR1);
+		poll(NULL, 0, 1);
+	}
+	ck_assert_int_eq((intptr_t)err, EINTR);
+}
+END_TEST
 
 /* Many servers end a thread so. */
 TEST(shutdown_of_a_listener_ends_accept)

@@ -98,6 +98,16 @@ static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *byte
 	return fd;
 }
 
+/* Has a signal ended the wait, after which TCP's goes on? */
+static bool is_restarted(const struct sock *sock, int timeout_ms)
+{
+	int error = errno;
+	bool is = timeout_ms < 0 && error == EINTR && rfcntl(sock->rs, RSOCK_RESTART) > 0;
+
+	errno = error;
+	return is;
+}
+
 /* Accepts the first connection over RDMA or TCP. */
 static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
@@ -106,14 +116,16 @@ static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *by
 	bool waits = !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
 	struct timeval limit = { 0 };
 	socklen_t limit_bytes = sizeof(limit);
-	int timeout_ms = -1;
+	int timeout_ms = waits ? -1 : 0;
 
-	if (rgetsockopt(sock->rs, SOL_SOCKET, SO_RCVTIMEO, &limit, &limit_bytes) == 0 &&
+	if (waits && rgetsockopt(sock->rs, SOL_SOCKET, SO_RCVTIMEO, &limit, &limit_bytes) == 0 &&
 	    (limit.tv_sec || limit.tv_usec))
 		timeout_ms = select_timeout_ms(&limit);
 	for (;;) {
-		int fd = -1, n = rpoll(both, 2, waits ? timeout_ms : 0);
+		int fd = -1, n = rpoll(both, 2, timeout_ms);
 
+		if (n < 0 && is_restarted(sock, timeout_ms))
+			continue;
 		if (n < 0)
 			return -1;
 		if (n && both[0].revents)
