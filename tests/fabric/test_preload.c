@@ -281,6 +281,20 @@ TEST(sendmmsg_and_recvmmsg_transfer_many_messages)
 }
 END_TEST
 
+/* As TCP's; the second message is empty, so that there is room for it. */
+TEST(sendmmsg_ends_with_a_message_that_is_sent_in_part)
+{
+	static char large[1 << 24];
+	struct iovec iov = { large, sizeof(large) };
+	struct mmsghdr out[] = { { .msg_hdr = { .msg_iov = &iov, .msg_iovlen = 1 } },
+				 { .msg_hdr = { .msg_iov = NULL } } };
+
+	ck_assert_int_eq(sendmmsg(the.here, out, 2, MSG_DONTWAIT), 1);
+	ck_assert_uint_gt(out[0].msg_len, 0);
+	ck_assert_uint_lt(out[0].msg_len, sizeof(large));
+}
+END_TEST
+
 /* As TCP's, however many there are: nginx subtracts what it reads from the number. */
 TEST(all_unread_bytes_are_counted)
 {

@@ -96,6 +96,15 @@ EXPORT int recvmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags,
 	return (int)n;
 }
 
+static size_t bytes_of(const struct msghdr *msg)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < msg->msg_iovlen; i++)
+		bytes += msg->msg_iov[i].iov_len;
+	return bytes;
+}
+
 EXPORT int sendmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags)
 {
 	struct sock *sock = map_socket(fd);
@@ -111,6 +120,9 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags)
 		if (sent < 0)
 			return i ? (int)i : -1;
 		msg[i].msg_len = (unsigned int)sent;
+		/* The next one would follow a gap. */
+		if ((size_t)sent < bytes_of(&msg[i].msg_hdr))
+			return (int)i + 1;
 	}
 	return (int)n;
 }
