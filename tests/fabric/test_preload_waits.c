@@ -143,6 +143,28 @@ static int wait_by_duplicate(int fd, int timeout_ms)
 	return n;
 }
 
+static int wait_by_renamed(int epfd, int fd, int timeout_ms)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int other = dup(epfd), n;
+
+	close(epfd);
+	ck_assert_int_eq(epoll_ctl(other, EPOLL_CTL_ADD, fd, &event), 0);
+	n = epoll_wait(other, &event, 1, timeout_ms);
+	close(other);
+	return n;
+}
+
+static int wait_by_renamed_epoll(int fd, int timeout_ms)
+{
+	return wait_by_renamed(epoll_create1(0), fd, timeout_ms);
+}
+
+static int wait_by_renamed_epoll_with_sockets(int fd, int timeout_ms)
+{
+	return wait_by_renamed(in_epoll(the.listener), fd, timeout_ms);
+}
+
 static int wait_by_poll_of_epoll(int fd, int timeout_ms)
 {
 	int epfd = in_epoll(fd);
@@ -162,10 +184,20 @@ static int wait_by_pselect_of_epoll(int fd, int timeout_ms)
 }
 
 static int (*const waits[])(int fd, int timeout_ms) = {
-	wait_by_poll,	      wait_by_ppoll,	     wait_by_select,
-	wait_by_pselect,      wait_by_large_select,  wait_by_epoll,
-	wait_by_epoll_pwait2, wait_by_nested_epoll,  wait_by_epoll_nested_first,
-	wait_by_duplicate,    wait_by_poll_of_epoll, wait_by_pselect_of_epoll,
+	wait_by_poll,
+	wait_by_ppoll,
+	wait_by_select,
+	wait_by_pselect,
+	wait_by_large_select,
+	wait_by_epoll,
+	wait_by_epoll_pwait2,
+	wait_by_nested_epoll,
+	wait_by_epoll_nested_first,
+	wait_by_duplicate,
+	wait_by_poll_of_epoll,
+	wait_by_pselect_of_epoll,
+	wait_by_renamed_epoll,
+	wait_by_renamed_epoll_with_sockets,
 };
 
 TEST_LOOP(waiting_thread_is_woken_by_data_only, 0, sizeof(waits) / sizeof(waits[0]))

@@ -192,7 +192,7 @@ int fallback_listen(struct sock *sock, int backlog)
 struct connecting {
 	struct list link;
 	int fd;
-	int epfd;
+	const struct sock *epoll;
 	struct epoll_event asked;
 };
 
@@ -212,21 +212,21 @@ static void unlink_one(struct connecting *it)
 
 static void note_connecting(int fd, const struct sock *sock)
 {
-	const struct sock *epoll = map_get(sock->epfd);
+	const struct sock *epoll = sock->epoll;
 	struct connecting *it = NULL, *each;
 
 	if (!sock->target_bytes || !epoll || !epoll->is_repoll || epoll->rs != sock->repoll)
 		return;
 	pthread_mutex_lock(&lock);
 	list_for_each_entry (each, &all, link)
-		if (each->fd == fd && each->epfd == sock->epfd)
+		if (each->fd == fd && each->epoll == epoll)
 			it = each;
 	if (!it) {
 		/* Out of memory: the connection fails as it would without TCP. */
 		it = calloc(1, sizeof(*it));
 		if (it) {
 			it->fd = fd;
-			it->epfd = sock->epfd;
+			it->epoll = epoll;
 			list_prepend(&all, &it->link);
 			__atomic_add_fetch(&n_all, 1, __ATOMIC_RELEASE);
 		}
@@ -238,7 +238,8 @@ static void note_connecting(int fd, const struct sock *sock)
 
 #define ANY -1
 
-static void remove_connecting(int fd, int epfd)
+/* @epoll: NULL: any */
+static void remove_connecting(int fd, const struct sock *epoll)
 {
 	struct connecting *it;
 
@@ -246,7 +247,7 @@ static void remove_connecting(int fd, int epfd)
 		return;
 	pthread_mutex_lock(&lock);
 	list_for_each_entry_safe (it, &all, link) {
-		if ((fd == ANY || it->fd == fd) && (epfd == ANY || it->epfd == epfd)) {
+		if ((fd == ANY || it->fd == fd) && (!epoll || it->epoll == epoll)) {
 			unlink_one(it);
 			free(it);
 		}
@@ -256,8 +257,12 @@ static void remove_connecting(int fd, int epfd)
 
 void fallback_forget(int fd)
 {
-	remove_connecting(fd, ANY);
-	remove_connecting(ANY, fd);
+	remove_connecting(fd, NULL);
+}
+
+void fallback_forget_epoll(const struct sock *epoll)
+{
+	remove_connecting(ANY, epoll);
 }
 
 void fallback_after_fork(void)
@@ -289,7 +294,7 @@ static enum outcome outcome_of(const struct sock *sock, const struct epoll_event
 }
 
 /* Forgets established connections. Return: a failed connection, whose event is removed; or -1. */
-static int take_failed(int epfd, struct epoll_event *events, int *n)
+static int take_failed(const struct sock *epoll, struct epoll_event *events, int *n)
 {
 	int fd = -1;
 	struct connecting *it;
@@ -298,7 +303,7 @@ static int take_failed(int epfd, struct epoll_event *events, int *n)
 		return -1;
 	pthread_mutex_lock(&lock);
 	list_for_each_entry_safe (it, &all, link) {
-		struct sock *sock = it->epfd == epfd ? map_get(it->fd) : NULL;
+		struct sock *sock = it->epoll == epoll ? map_get(it->fd) : NULL;
 		enum outcome outcome;
 		int i = 0;
 
@@ -323,20 +328,21 @@ static int take_failed(int epfd, struct epoll_event *events, int *n)
 	return fd;
 }
 
-void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_event *event)
+void fallback_control(int fd, struct sock *sock, struct sock *epoll, int op,
+		      struct epoll_event *event)
 {
-	int repoll = map_get(epfd)->rs;
+	int repoll = epoll->rs;
 	socklen_t bytes = sizeof(int);
 	int listens = 0;
 
 	if (op == EPOLL_CTL_DEL) {
 		sock->repoll = -1;
 		repoll_ctl(repoll, op, sock->tcp, NULL);
-		remove_connecting(fd, epfd);
+		remove_connecting(fd, epoll);
 		return;
 	}
 	sock->repoll = repoll;
-	sock->epfd = epfd;
+	sock->epoll = epoll;
 	sock->asked = *event;
 	real()->getsockopt(sock->tcp, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes);
 	if (listens && repoll_ctl(repoll, EPOLL_CTL_MOD, sock->tcp, event))
@@ -444,11 +450,11 @@ bool fallback_retry(int fd, struct sock *sock)
 	return true;
 }
 
-int fallback_retry_all(int epfd, struct epoll_event *events, int n)
+int fallback_retry_all(const struct sock *epoll, struct epoll_event *events, int n)
 {
 	int fd;
 
-	while ((fd = take_failed(epfd, events, &n)) >= 0) {
+	while ((fd = take_failed(epoll, events, &n)) >= 0) {
 		struct sock *sock = map_get(fd);
 
 		if (sock)

@@ -133,7 +133,6 @@ struct sock *map_epoll(int epfd)
 	if (!sock)
 		return NULL;
 	sock->is_repoll = true;
-	sock->epfd = epfd;
 	set_sock(epfd, sock);
 	return sock;
 }
@@ -168,10 +167,13 @@ void map_release(struct sock *sock)
 	if (__atomic_sub_fetch(&sock->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	relay_release(sock);
+	fallback_forget_epoll(sock);
 	if (sock->rs >= 0)
 		rclose(sock->rs);
 	if (sock->end >= 0)
 		own_close(sock->end);
+	if (sock->epfd >= 0)
+		own_close(sock->epfd);
 	if (sock->kick_fd >= 0)
 		own_close(sock->kick_fd);
 	if (sock->tcp >= 0)

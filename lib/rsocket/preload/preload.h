@@ -208,14 +208,15 @@ struct sock {
 	int type; /* with flags, as requested */
 	int protocol;
 	int repoll;		  /* instance that has rs, and tcp once it listens; -1: none */
-	int epfd;		  /* the epoll descriptor of that instance */
+	struct sock *epoll;	  /* that this instance is beside */
 	struct epoll_event asked; /* by epoll_ctl() */
 	/*
 	 * The descriptor is an epoll one; rs: an instance of repoll beside it, once it has an
-	 * rsocket, or -1. epfd is its number, and kick_fd wakes up threads that wait for it
-	 * without the instance.
+	 * rsocket, or -1. epfd is a number of ours for it then, as the program may close the one
+	 * that it has used, and kick_fd wakes up threads that wait for it without the instance.
 	 */
 	bool is_repoll;
+	int epfd; /* -1: none */
 	int kick_fd;
 	int n_waiting;			/* threads; atomic */
 	struct sockaddr_storage target; /* of a pending connect() */
@@ -418,19 +419,23 @@ int fallback_listen(struct sock *sock, int backlog);
 
 /**
  * fallback_control() - note a successful epoll_ctl() of a socket
- * @epfd: the epoll descriptor; the instance of repoll beside it has the socket
+ * @epoll: the instance of repoll beside it has the socket
  *
  * A listener's TCP socket is added too, but only when it listens: before, it reports a hang-up,
  * which epoll cannot mask. A socket being connected is noted, because it becomes TCP while the
  * program waits for the epoll if that fails.
  */
-void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_event *event);
+void fallback_control(int fd, struct sock *sock, struct sock *epoll, int op,
+		      struct epoll_event *event);
 
 /** fallback_move() - replace a socket in all its epolls by a descriptor, with the events asked */
 void fallback_move(const struct sock *sock, int fd);
 
-/** fallback_forget() - forget a closed descriptor, of a socket or an epoll */
+/** fallback_forget() - forget a closed descriptor of a socket */
 void fallback_forget(int fd);
+
+/** fallback_forget_epoll() - forget an epoll that has no descriptor any more */
+void fallback_forget_epoll(const struct sock *epoll);
 
 /** fallback_after_fork() - in a forked child: forget what its parent connects */
 void fallback_after_fork(void);
@@ -441,7 +446,7 @@ void fallback_after_fork(void);
  *
  * Return: the number of events left; those of connections that are retried with TCP are removed.
  */
-int fallback_retry_all(int epfd, struct epoll_event *events, int n);
+int fallback_retry_all(const struct sock *epoll, struct epoll_event *events, int n);
 
 /* --- listeners and fork() ---------------------------------------------------- */
 

@@ -283,11 +283,14 @@ EXPORT int pselect(int n, fd_set *in, fd_set *out, fd_set *err, const struct tim
  * The first rsocket creates an instance of repoll beside the epoll descriptor; the instance has the
  * rsockets, and the descriptor for everything else.
  */
-static int make_repoll(struct sock *epoll)
+static int make_repoll(struct sock *epoll, int epfd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = epoll };
-	int repoll = repoll_create(O_CLOEXEC);
+	int repoll;
 
+	if (epoll->epfd < 0)
+		epoll->epfd = own_add(real()->fcntl(epfd, F_DUPFD_CLOEXEC, 0));
+	repoll = epoll->epfd < 0 ? -1 : repoll_create(O_CLOEXEC);
 	if (repoll < 0)
 		return -1;
 	errno = repoll_ctl(repoll, EPOLL_CTL_ADD, epoll->epfd, &event);
@@ -320,7 +323,7 @@ static struct sock *get_repoll_beside(int epfd)
 
 	pthread_mutex_lock(&lock);
 	epoll = map_get(epfd) ?: map_epoll(epfd);
-	err = epoll && epoll->is_repoll && epoll->rs < 0 ? make_repoll(epoll) : 0;
+	err = epoll && epoll->is_repoll && epoll->rs < 0 ? make_repoll(epoll, epfd) : 0;
 	pthread_mutex_unlock(&lock);
 	return epoll && epoll->is_repoll && !err ? epoll : NULL;
 }
@@ -338,7 +341,7 @@ static int control_nested(int epfd, int op, int fd, const struct epoll_event *ev
 EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	struct sock *sock = map_check(fd) ? listener_get(fd) : map_get(fd);
-	const struct sock *epoll;
+	struct sock *epoll;
 
 	if (!sock || own_is_inside(__builtin_return_address(0)))
 		return real()->epoll_ctl(epfd, op, fd, event);
@@ -351,7 +354,7 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	if (errno)
 		return -1;
 	if (!sock->is_repoll)
-		fallback_control(fd, sock, epoll->epfd, op, event);
+		fallback_control(fd, sock, epoll, op, event);
 	return 0;
 }
 
@@ -393,7 +396,7 @@ static int wait_for_epoll(int epfd, struct sock *sock, struct epoll_event *event
 		n = repoll_wait(sock->rs, events, room, cm_time_ms_until(deadline, clock_now()));
 		if (errno)
 			return -1;
-		n = fallback_retry_all(sock->epfd, events, n);
+		n = fallback_retry_all(sock, events, n);
 		n = unfold_epoll(epfd, sock, events, n, room);
 		if (n || cm_time_reached(deadline, clock_now()))
 			return n;
