@@ -128,10 +128,12 @@ int map_new(int fd, int rs, int domain, int type, int protocol)
 
 struct sock *map_epoll(int epfd)
 {
-	struct sock *sock = epfd > MAP_FD_MAX ? NULL : make_sock(-1);
+	struct sock *sock = epfd < 0 || epfd > MAP_FD_MAX ? NULL : make_sock(-1);
 
-	if (!sock)
+	if (!sock) {
+		errno = epfd < 0 ? EBADF : ENOMEM;
 		return NULL;
+	}
 	sock->is_repoll = true;
 	set_sock(epfd, sock);
 	return sock;

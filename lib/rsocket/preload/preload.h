@@ -272,7 +272,11 @@ int map_open(int type);
  */
 int map_new(int fd, int rs, int domain, int type, int protocol);
 
-/** map_epoll() - enter an epoll descriptor, without an instance of repoll. Return: NULL if full */
+/**
+ * map_epoll() - enter an epoll descriptor, without an instance of repoll
+ *
+ * Return: NULL with errno set: EBADF for a negative number, ENOMEM if it is too high.
+ */
 struct sock *map_epoll(int epfd);
 
 /**

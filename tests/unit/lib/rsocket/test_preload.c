@@ -10,6 +10,14 @@
 #include "lib/rsocket/preload/preload.h"
 #include "tests/unit/test.h"
 
+/* epoll_ctl() is called with what epoll_create1() has returned, whatever that is. */
+TEST(a_negative_number_is_no_epoll)
+{
+	ck_assert_ptr_null(map_epoll(-1));
+	ck_assert_int_eq(errno, EBADF);
+}
+END_TEST
+
 /* fcntl(F_DUPFD) makes any number below the limit of the process. */
 TEST(a_duplicate_beyond_the_table_is_refused)
 {
