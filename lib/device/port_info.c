@@ -18,6 +18,7 @@ struct port_cache {
 	unsigned int events;	/* device_events() before it was read; 0: to be read again */
 	unsigned int n_queries; /* how often it was read */
 	unsigned int n_pkeys;	/* of the table, those that were read: the first ones */
+	unsigned int n_known;	/* with those of the query before, which are used until then */
 	uint16_t *pkey;
 };
 
@@ -67,13 +68,18 @@ static void keep_info(struct port_cache *cache, const struct port_info *info, un
 	uint16_t *pkey = calloc(info->n_pkeys + 1u, sizeof(*pkey));
 
 	lock_cache();
-	free(cache->pkey);
+	if (!cache->pkey || cache->info.n_pkeys != info->n_pkeys) {
+		free(cache->pkey);
+		cache->pkey = pkey;
+		cache->n_known = 0;
+		pkey = NULL;
+	}
 	cache->info = *info;
-	cache->events = pkey ? events : 0;
+	cache->events = cache->pkey ? events : 0;
 	cache->n_queries++;
 	cache->n_pkeys = 0;
-	cache->pkey = pkey;
 	unlock_cache();
+	free(pkey);
 }
 
 static int query_port(const struct device *device, uint8_t port_num, struct port_info *ret)
@@ -127,15 +133,15 @@ struct port_info port_info_known(const struct device *device, uint8_t port_num)
 /* --- P_Keys ----------------------------------------------------------------- */
 
 /*
- * Finds an entry of full membership before one of limited membership, among those that were read.
- * The lock is held. Return: 0; LIMITED, with the index of that; -ENOENT.
+ * Finds an entry of full membership before one of limited membership, among the first @n. The lock
+ * is held. Return: 0; LIMITED, with the index of that; -ENOENT.
  */
-static int find_pkey(const struct port_cache *cache, uint16_t pkey, uint16_t *ret)
+static int find_pkey(const struct port_cache *cache, unsigned int n, uint16_t pkey, uint16_t *ret)
 {
 	int err = -ENOENT;
 	unsigned int i;
 
-	for (i = 0; i < cache->n_pkeys && err; i++) {
+	for (i = 0; i < n && err; i++) {
 		if (((cache->pkey[i] ^ pkey) & PKEY_BASE) != 0)
 			continue;
 		if (err == -ENOENT || cache->pkey[i] & PKEY_FULL) {
@@ -171,6 +177,8 @@ static bool read_next_pkey(const struct device *device, uint8_t port_num)
 	lock_cache();
 	if (cache->n_queries == n_queries && cache->n_pkeys == index) {
 		cache->pkey[cache->n_pkeys++] = err ? 0 : be16toh(entry);
+		if (cache->n_known < cache->n_pkeys)
+			cache->n_known = cache->n_pkeys;
 		cache->events = err ? 0 : cache->events;
 	}
 	unlock_cache();
@@ -187,7 +195,7 @@ int port_pkey_index(const struct device *device, uint8_t port_num, uint16_t pkey
 		return -ENOENT;
 	do {
 		lock_cache();
-		err = find_pkey(cache, pkey, ret);
+		err = find_pkey(cache, cache->n_pkeys, pkey, ret);
 		unlock_cache();
 	} while (err && read_next_pkey(device, port_num));
 	return err == LIMITED ? 0 : err;
@@ -200,7 +208,7 @@ int port_pkey_known(const struct device *device, uint8_t port_num, uint16_t pkey
 
 	lock_cache();
 	if (cache && cache->pkey)
-		err = find_pkey(cache, pkey, ret);
+		err = find_pkey(cache, cache->n_known, pkey, ret);
 	unlock_cache();
 	return err == LIMITED ? 0 : err;
 }

@@ -112,6 +112,21 @@ TEST(pkeys_are_read_again_after_an_event)
 	ck_assert_uint_eq(index, 1);
 }
 
+/* Another thread may query the port between a lookup and its use with the lock. */
+TEST(known_pkeys_stay_until_they_are_read_again)
+{
+	uint16_t index;
+
+	ck_assert_int_eq(port_pkey_index(rig.device, 1, 0x8006, &index), 0);
+	cmportd.n_events++;
+	ask();
+	ck_assert_int_eq(port_pkey_known(rig.device, 1, 0x8006, &index), 0);
+	ck_assert_uint_eq(index, 2);
+	fake.pkey[2] = 0x8007;
+	ck_assert_int_eq(port_pkey_index(rig.device, 1, 0x8006, &index), -ENOENT);
+	ck_assert_int_eq(port_pkey_known(rig.device, 1, 0x8006, &index), -ENOENT);
+}
+
 TEST(pkey_whose_query_failed_is_queried_again)
 {
 	uint16_t index;
