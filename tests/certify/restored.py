@@ -84,7 +84,9 @@ class Network:
         while not shown[0] or "tentative" in shown[0]:
             shown = [re.sub(r"\d+sec", "", "".join(self.run("ip " + " ".join(words))))
                      for words in SHOWN]
-        return [shown[0].splitlines(), *(sorted(text.splitlines()) for text in shown[1:])]
+        # The kernel adds its own link-local address some time after the link is up.
+        addresses = sorted(shown[0].splitlines(), key=lambda line: line * (" inet6 " in line))
+        return [addresses, *(sorted(text.splitlines()) for text in shown[1:])]
 
     def disrupt(self, *words, background=""):
         """Disrupt the network as certify does."""
