@@ -77,7 +77,8 @@ TEST(id_without_a_device_gets_no_event)
 	rig_expect_state(id, ID_ADDR_BOUND);
 }
 
-TEST(pending_resolution_fails)
+/* Return: the id whose resolution the removal has ended. */
+static struct id *remove_device_while_resolving(void)
 {
 	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
 	union addr peer = rig_peer(RIG_PORT);
@@ -87,6 +88,13 @@ TEST(pending_resolution_fails)
 	ck_assert_int_eq(rdma_resolve_addr(&id->pub, NULL, &peer.sa, 1000), 0);
 	remove_device();
 	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	return id;
+}
+
+TEST(pending_resolution_fails)
+{
+	struct id *id = remove_device_while_resolving();
+
 	rig_expect_state(id, ID_ADDR_BOUND);
 	ck_assert_uint_eq(engine_held()->resolving.n_nodes, 0);
 }
@@ -107,14 +115,9 @@ static void plug_in_another_device(void)
 
 TEST(resolution_after_a_removal_chooses_another_source)
 {
-	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	struct id *id = remove_device_while_resolving();
 	union addr peer = rig_peer(RIG_PORT);
 
-	fake_net.is_resolved = false;
-	fake_net.neigh = NET_NEIGH_PENDING;
-	ck_assert_int_eq(rdma_resolve_addr(&id->pub, NULL, &peer.sa, 1000), 0);
-	remove_device();
-	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 	plug_in_another_device();
 	fake_net.is_resolved = true;
 	ck_assert_int_eq(rdma_resolve_addr(&id->pub, NULL, &peer.sa, 1000), 0);
