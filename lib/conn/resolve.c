@@ -290,7 +290,8 @@ static int find_path(struct id *id, struct path *path, int *ret_status)
 
 /*
  * A source that was chosen for a wildcard without scope is shown without scope, too. The peer is
- * shown as it was given; here it is in the scope of the route. A route has no flow information.
+ * shown as it was given; here it is in the scope of the route. A route has no flow information, so
+ * that of the source is kept.
  */
 static void set_addrs(struct id *id, const struct path *path)
 {

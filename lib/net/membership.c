@@ -219,7 +219,10 @@ static void close_all(struct list *holders)
 
 /* --- memberships of the kernel ------------------------------------------- */
 
-/* A line ends with the hardware address of a group: for IP over InfiniBand four bytes, the MGID. */
+/*
+ * The last word of a line is the hardware address of a group. For IP over InfiniBand it has 20
+ * bytes; the last 16 are the MGID.
+ */
 bool net_lists_group(FILE *in, const uint8_t mgid[MGID_BYTES])
 {
 	char wanted[2 * MGID_BYTES + 1], addr[65];
@@ -234,7 +237,7 @@ bool net_lists_group(FILE *in, const uint8_t mgid[MGID_BYTES])
 	return is_listed;
 }
 
-/* RFC 4391, 4: of all groups of IP over InfiniBand only that for broadcasts is not listed. */
+/* RFC 4391, 4. The kernel does not list the broadcast group of IP over InfiniBand. */
 static bool is_of_broadcasts(const uint8_t mgid[MGID_BYTES])
 {
 	static const uint8_t signature[] = { 0x40, 0x1b }, all[] = { 0xff, 0xff, 0xff, 0xff };

@@ -106,8 +106,9 @@ static int dgram_peername(struct rsock *rs, struct sockaddr_storage *ret)
 }
 
 /*
- * A UDP socket whose reading end is shut down is readable for ever, and the service needs it for
- * responses. As with UDP, a socket without a peer is shut down too, and the call fails.
+ * The UDP socket's reading end stays open: the service receives responses with it, and epoll would
+ * report it as readable for ever. As with UDP, the call shuts down a socket without a peer, too,
+ * but returns ENOTCONN.
  */
 static int dgram_shutdown(struct rsock *rs, int how)
 {

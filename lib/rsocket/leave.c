@@ -143,7 +143,10 @@ int leave_begin(struct stream *s, int linger_ms)
 	return err;
 }
 
-/* A signal handler that exits may have interrupted its thread in a call. */
+/*
+ * The caller may be a signal handler that calls exit() and has interrupted its own thread in a call
+ * that holds the lock, so the lock is only tried.
+ */
 static void leave_unless_locked(struct stream *s)
 {
 	bool is_open;

@@ -69,7 +69,7 @@ struct sa_agent {
 	 * when that is over, with -1. May be NULL.
 	 */
 	void (*leaving)(struct sa_agent *agent, uint16_t payer, int n);
-	/* Whether others on this host are in a group, which is not left then. May be NULL. */
+	/* Whether others on this host are in a group: then no DELETE is sent. May be NULL. */
 	bool (*is_shared)(const struct mad_gid *mgid);
 };
 

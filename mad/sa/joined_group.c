@@ -172,7 +172,10 @@ static void start_leave(struct sa_group *group)
 	start_flight(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
 }
 
-/* The administrator has one membership for a port, which a leave would end for all. */
+/*
+ * The subnet administrator has one membership for each port and group. A DELETE ends it for all
+ * members on this host.
+ */
 static bool is_shared(const struct sa_group *group)
 {
 	const struct sa_agent *agent = group->agent;

@@ -401,7 +401,7 @@ END_TEST
 
 /* --- a socket that becomes TCP in an epoll ------------------------------------ */
 
-/* Return: a socket that is bound to the.addr, which another may reuse. */
+/* Return: a socket bound to the.addr with SO_REUSEPORT. */
 static int bind_reusing(int fd)
 {
 	socklen_t bytes = sizeof(the.addr);

@@ -130,7 +130,7 @@ static bool await_entries(struct recorded *recorded)
 	return true;
 }
 
-/* Return: false if none is ready. */
+/* Return: false if no copied message of the process is left. */
 static bool take_entry(struct recorded *recorded, struct trace_entry *ret)
 {
 	while (trace_reader_take(&recorded->recording.reader, ret))

@@ -29,8 +29,8 @@
 /*
  * The records. ASKED: sent by the client on its control socket, answered by one REPLY. ONE_WAY:
  * sent there too, not answered. DATA: sent by the client on the data socket. TOLD: sent there by
- * cmportd, or by both. New records are added last: HELLO and REPLY keep their numbers, so that two
- * versions understand each other's refusal.
+ * cmportd, or by both. New records are added last. HELLO and REPLY keep their numbers, so that each
+ * version can decode the refusal of another.
  */
 #define PORTD_RECORDS(X)                                                                     \
 	X(HELLO, ASKED)		/* comes first: version, new or resuming */                  \

@@ -120,7 +120,7 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags)
 		if (sent < 0)
 			return i ? (int)i : -1;
 		msg[i].msg_len = (unsigned int)sent;
-		/* The next one would follow a gap. */
+		/* The next message must not be sent before the rest of this one. */
 		if ((size_t)sent < bytes_of(&msg[i].msg_hdr))
 			return (int)i + 1;
 	}

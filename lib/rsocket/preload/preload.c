@@ -98,7 +98,7 @@ static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *byte
 	return fd;
 }
 
-/* Has a signal ended the wait, after which TCP's goes on? */
+/* Return: whether a signal interrupted a wait that accept() of a TCP socket would restart. */
 static bool is_restarted(const struct sock *sock, int timeout_ms)
 {
 	int error = errno;
@@ -226,7 +226,10 @@ static bool is_tcp_level(int level)
 	return level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6;
 }
 
-/* Is it about packets, which RDMA makes by itself? Stock's rsetsockopt() refuses these. */
+/*
+ * Return: whether an option only controls TCP segments, and so has no effect over RDMA. Stock's
+ * rsetsockopt() refuses it.
+ */
 static bool is_hint(const struct sock *sock, int level, int name)
 {
 	return sock_is_stream(sock) && level == IPPROTO_TCP &&

@@ -275,7 +275,8 @@ int map_new(int fd, int rs, int domain, int type, int protocol);
 /**
  * map_epoll() - enter an epoll descriptor, without an instance of repoll
  *
- * Return: NULL with errno set: EBADF for a negative number, ENOMEM if it is too high.
+ * Return: the entry; NULL with errno set: EBADF if @epfd is negative, ENOMEM if it exceeds
+ * MAP_FD_MAX.
  */
 struct sock *map_epoll(int epfd);
 

@@ -584,7 +584,7 @@ TEST(route_without_a_timeout_is_refused)
 
 /* --- InfiniBand ------------------------------------------------------------------------ */
 
-/* Our GID remains, and the port is in another partition, too. */
+/* The port keeps its GID, and is a member of a second partition. */
 static void use_infiniband(void)
 {
 	fake.port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
@@ -608,7 +608,7 @@ static union addr own_native(void)
 	return addr;
 }
 
-/* The administrator has two records. */
+/* The subnet administrator returns two service records. */
 static void look_up_service(void)
 {
 	struct portd_sa_told told = { .left = 1 };

@@ -65,7 +65,7 @@ static int check_turn(const struct request *request)
 											   : 0;
 }
 
-/* Comm id 0 means none, so its block is not lent, nor is one that means several holders. */
+/* Block 0 contains comm id 0, which means none. PORT_HOLDERS_SEVERAL is no number of a block. */
 static bool is_free(const struct server *server, uint16_t block, bool for_dead)
 {
 	return block && block != PORT_HOLDERS_SEVERAL && server->block_owner[block] == NOBODY &&

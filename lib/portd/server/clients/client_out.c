@@ -99,7 +99,7 @@ enum {
 	ROOM_FOR_GONE = INT_MAX,
 };
 
-/* A client that reads has one datagram, although others of its user may have used up the quota. */
+/* A client without a backlog may queue one datagram, even if its user's quota is exhausted. */
 static bool has_room(struct client *client, unsigned int room)
 {
 	return client->n_backlog < room &&

@@ -207,9 +207,9 @@ static unsigned int read_gids(struct net_ns *net_ns, struct cm_time now)
 }
 
 /*
- * A GID that is not found may be new, and one that was found before may have moved. The rate of
- * reads is limited, that of looking which are due, and what one request has read: the others are
- * first for the next one.
+ * The addresses of a network namespace change: a GID that is in none of the lists may be new, and
+ * one that is may have moved to another namespace. The number of lists that a request reads again
+ * is limited, as is the rate; the next request begins with those that were left.
  */
 static bool read_those_due(struct net_ns *home, struct cm_time now)
 {

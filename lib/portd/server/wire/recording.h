@@ -8,7 +8,7 @@
 
 #include "lib/portd/server/server_state.h"
 
-/** recording_begin() - begin to record messages in a file, which is taken over */
+/** recording_begin() - begin to record messages in a file; the callee owns @fd, also on error */
 void recording_begin(struct server *server, int fd);
 
 /** recording_write() - as recording_add(), if there is a recording */
