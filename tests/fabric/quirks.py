@@ -162,15 +162,16 @@ def programs_run_on_each_device(build):
 
 
 def watch(build):
-    """Return a command that keeps cmportd, but no device, in use; its process is $watcher."""
-    return f"{build}/tools/purecm stat --watch=0.2 >/dev/null 2>&1 & watcher=$!;"
+    """Return a command that keeps a cmportd in use once it runs, but no device; $watcher is its
+    process."""
+    return f"{build}/tools/purecm stat --watch=0.1 >/dev/null 2>&1 & watcher=$!; sleep 0.5;"
 
 
 def a_device_that_nobody_uses_is_closed_and_opened_again(build):
     """While cmportd runs on for a watcher; stat has rows of ports that are open."""
     look = f"{build}/tools/purecm stat --json 2>/dev/null; echo ."
     done = run_on_fabric(build, LIMIT_S, "--device", "mlx4-vf", SERVER,
-                         f"b:{build}/tools/cmportd/cmportd --idle 1 & sleep 0.5; {watch(build)}"
+                         f"b:{watch(build)} {build}/tools/cmportd/cmportd --idle 1 & sleep 0.5; "
                          f"{{ {FIRST}; }} >&2; {look}; sleep 4; {look}; {CLIENT} >&2; {look}; "
                          "kill $watcher")
     sent = [count(rows, "sent", "REQ") for rows in rows_of(done.stdout)]
@@ -186,8 +187,8 @@ def of_a_device_that_nobody_uses_no_descriptor_stays_open(build):
            "{count}; kill $user; until [ $({count}) -lt {more} ]; do sleep 0.1; done; {count}; ")
     uses = "".join(use.format(count=count_them, more="$((before + 8))") for _ in range(2))
     done = run_on_fabric(build, LIMIT_S, "--hosts", "1",
-                         f"a:{build}/tools/cmportd/cmportd --idle 1 & portd=$!; sleep 0.5; "
-                         f"{watch(build)} sleep 0.5; before=$({count_them}); {uses} kill $watcher")
+                         f"a:{watch(build)} {build}/tools/cmportd/cmportd --idle 1 & portd=$!; "
+                         f"sleep 1; before=$({count_them}); {uses} kill $watcher")
     opened = [int(line) for line in done.stdout.splitlines() if line.isdigit()]
     if len(opened) != 4 or opened[3] != opened[1]:
         raise AssertionError(f"descriptors of cmportd: {opened}: {done.stderr[-600:]}")
