@@ -39,7 +39,10 @@ static struct rdma_event_channel *channel;
 static struct addrinfo *at;
 static struct call call[COUNT_MAX];
 static int count, n_answered, n_ended;
-static int failures[RDMA_CM_EVENT_TIMEWAIT_EXIT + 1];
+static struct {
+	int n;
+	int status; /* of the last */
+} failures[RDMA_CM_EVENT_TIMEWAIT_EXIT + 1];
 
 static int64_t now_ms(void)
 {
@@ -115,15 +118,17 @@ static int serve(int backlog, int lazy_ms)
 
 /* --- the client ---------------------------------------------------------- */
 
-static void answered(struct call *of, enum rdma_cm_event_type type)
+static void answered(struct call *of, enum rdma_cm_event_type type, int status)
 {
 	if (of->took_ms >= 0)
 		return;
 	of->took_ms = (int)(now_ms() - of->begun_ms);
 	of->is_established = type == RDMA_CM_EVENT_CONNECT_RESPONSE;
 	n_answered++;
-	if (!of->is_established)
-		failures[type]++;
+	if (of->is_established)
+		return;
+	failures[type].n++;
+	failures[type].status = status;
 }
 
 static void ended(struct call *of)
@@ -150,7 +155,7 @@ static void dial_event(struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		ret = rdma_establish(event->id);
-		answered(of, event->event);
+		answered(of, event->event, event->status);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		ended(of);
@@ -158,10 +163,10 @@ static void dial_event(struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		break;
 	default:
-		answered(of, event->event);
+		answered(of, event->event, event->status);
 	}
 	if (ret)
-		answered(of, RDMA_CM_EVENT_CONNECT_ERROR);
+		answered(of, RDMA_CM_EVENT_CONNECT_ERROR, -errno);
 }
 
 static void take_until(const int *n, int wanted)
@@ -233,8 +238,9 @@ static void report(int n_to_end)
 	print_times("ended", end, m);
 	printf("of=%d unended=%d silent=%d", count, n_to_end - m, count - n_answered);
 	for (i = 0; i <= RDMA_CM_EVENT_TIMEWAIT_EXIT; i++)
-		if (failures[i])
-			printf(" %s=%d", rdma_event_str((enum rdma_cm_event_type)i), failures[i]);
+		if (failures[i].n)
+			printf(" %s/%d=%d", rdma_event_str((enum rdma_cm_event_type)i),
+			       failures[i].status, failures[i].n);
 	putchar('\n');
 }
 
