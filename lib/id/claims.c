@@ -28,7 +28,7 @@ struct portd_claim claims_show(const struct id *id)
 		.peer_scope = addr_scope(&id->claim.peer),
 	};
 
-	if (id->path.port)
+	if (id->path.port && id->path.port->handle >= 0)
 		claim.heard_at = (uint8_t)(id->path.port->handle + 1);
 	claim.local_family = addr_pack(&id->claim.local, claim.local_addr);
 	claim.peer_family = addr_pack(&id->claim.peer, claim.peer_addr);

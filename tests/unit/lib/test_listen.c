@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "lib/conn/id_route.h"
+#include "lib/id/claims.h"
 #include "mad/cma_hdr.h"
 #include "tests/unit/lib/fake_net.h"
 #include "tests/unit/lib/rig.h"
@@ -82,6 +83,15 @@ TEST(listener_on_an_address_selects_the_device)
 {
 	rig_listener(1);
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.heard_at, rig.port->handle + 1);
+}
+
+/* It may be opened later, and the claim is not reported again. */
+TEST(listener_whose_port_the_next_cmportd_could_not_open_hears_all_devices)
+{
+	rig_listener(1);
+	rig.port->handle = -EADDRINUSE;
+	claims_resend(NULL);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.heard_at, 0);
 }
 
 TEST(listener_for_another_type_of_queue_pair_is_skipped)
