@@ -731,6 +731,23 @@ TEST(client_that_resumes_gets_its_port_before_the_grace_period_ends)
 	ck_assert_int_eq(rig_answer(bob), 0);
 }
 
+/* Else its peers were refused before it has reported its listeners. */
+TEST(client_is_waited_for_as_long_as_it_is_resuming)
+{
+	const struct cm_msg dreq = scene_peer_dreq(LIFE_REMOTE_ID, alice, 1);
+
+	restart();
+	resume_client(bob, bobs_pid);
+	rig_pass(GRACE_MS - 1);
+	ck_assert_int_eq(rig_ask(bob, &open_port), 0);
+	rig_pass(GRACE_MS - 1);
+	scene_receive(dreq);
+	ck_assert_str_eq(scene_wire(), "");
+	rig_pass(1);
+	scene_receive(dreq);
+	ck_assert_str_eq(scene_wire(), "DREP");
+}
+
 static struct portd_record bind_of_bob(void)
 {
 	return (struct portd_record){ .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };

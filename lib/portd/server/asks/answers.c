@@ -466,6 +466,8 @@ int answers_handle(struct server *server, struct client *client, const struct po
 	}
 	if (err == -EAGAIN)
 		return err; /* with the descriptor, which is kept for the next time */
+	if (client->resuming && client->n_blocks)
+		recovery_await_more(server);
 	user_discard(server, client->user, request.fd);
 	if (err == -EPROTO)
 		return err;

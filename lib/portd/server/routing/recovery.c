@@ -109,8 +109,7 @@ void recovery_return(struct server *server, const struct client *client)
 	}
 }
 
-/* On a busy host, hundreds of programs take longer than GRACE_NS to resume. */
-static void await_more(struct server *server)
+void recovery_await_more(struct server *server)
 {
 	const struct cm_time most = cm_time_after(server->begun_at, GRACE_MOST_NS);
 
@@ -129,7 +128,7 @@ static bool was_awaited(struct server *server, const struct client *client)
 void recovery_resumed(struct server *server, const struct client *client)
 {
 	if (was_awaited(server, client))
-		await_more(server);
+		recovery_await_more(server);
 	tracker_confirm(server->tracker, client->index);
 }
 

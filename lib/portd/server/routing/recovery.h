@@ -29,6 +29,14 @@ void recovery_introduce(struct server *server, const struct client *client);
 /** recovery_return() - a client has its first block again: so it has its connections */
 void recovery_return(struct server *server, const struct client *client);
 
+/**
+ * recovery_await_more() - let the grace period last for as long as at its beginning
+ *
+ * On a busy host, hundreds of programs, or one with many claims, take longer than that to resume.
+ * There is a limit to it.
+ */
+void recovery_await_more(struct server *server);
+
 /** recovery_resumed() - a client has reported everything */
 void recovery_resumed(struct server *server, const struct client *client);
 
