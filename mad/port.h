@@ -49,6 +49,7 @@ struct mad_port_ops {
 		    const uint8_t mad[MAD_BYTES]);
 	int (*receive)(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES]);
 	void (*close)(struct mad_port *port);
+	bool (*has_queued)(struct mad_port *port, const struct mad_gid *dgid); /* NULL: never */
 };
 
 struct mad_port {
@@ -71,6 +72,16 @@ static inline int mad_port_send(struct mad_port *port, const struct mad_path *pa
 				const uint8_t mad[MAD_BYTES])
 {
 	return port->ops->send(port, path, mad);
+}
+
+/**
+ * mad_port_has_queued() - return whether a sent message to a peer still waits to be written
+ *
+ * Thread-safe. A message that is sent some other way would overtake it.
+ */
+static inline bool mad_port_has_queued(struct mad_port *port, const struct mad_gid *dgid)
+{
+	return port->ops->has_queued && port->ops->has_queued(port, dgid);
 }
 
 /**

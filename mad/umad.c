@@ -80,6 +80,11 @@ static int umad_receive_mad(struct mad_port *port, struct mad_path *path, uint8_
 	return 0;
 }
 
+static bool umad_has_queued(struct mad_port *port, const struct mad_gid *dgid)
+{
+	return umad_writer_has_queued(from_port(port)->writer, dgid);
+}
+
 static void umad_port_close(struct mad_port *port)
 {
 	struct owned_port *owned = from_port(port);
@@ -93,6 +98,7 @@ static const struct mad_port_ops umad_ops = {
 	.send = umad_send_mad,
 	.receive = umad_receive_mad,
 	.close = umad_port_close,
+	.has_queued = umad_has_queued,
 };
 
 /* An agent with method 0 receives nothing, and can always be registered. Return: 0 or -errno. */

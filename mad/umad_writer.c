@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,7 +52,7 @@ struct umad_writer {
 	pid_t pid; /* process that owns the threads */
 	bool is_ending;
 	unsigned int n_threads;
-	unsigned int n_queued;
+	unsigned int n_queued; /* read without the lock, too */
 	struct worker worker[UMAD_THREADS];
 	struct trusted trusted[1 << TRUSTED_SETS_LOG2][TRUSTED_IN_SET];
 };
@@ -128,7 +127,7 @@ static void write_queued(struct worker *worker, struct queued *queued)
 	pthread_mutex_lock(&writer->lock);
 	list_remove(&queued->link);
 	worker->n_queued--;
-	writer->n_queued--;
+	__atomic_sub_fetch(&writer->n_queued, 1, __ATOMIC_RELEASE);
 	/* Queued messages to the peer must not be overtaken by the caller's. */
 	if (!has_queued_to(worker, &queued->path.dgid))
 		note_write(writer, &queued->path.dgid, begin_ns);
@@ -220,7 +219,7 @@ static int queue_mad(struct umad_writer *writer, const struct mad_path *path,
 	memcpy(queued->mad, mad, MAD_BYTES);
 	list_append(&worker->queue, &queued->link);
 	worker->n_queued++;
-	writer->n_queued++;
+	__atomic_add_fetch(&writer->n_queued, 1, __ATOMIC_RELEASE);
 	pthread_cond_signal(&worker->wake);
 	return 0;
 }
@@ -250,6 +249,20 @@ int umad_writer_send(struct umad_writer *writer, const struct mad_path *path,
 	note_write(writer, &path->dgid, begin_ns);
 	pthread_mutex_unlock(&writer->lock);
 	return err;
+}
+
+bool umad_writer_has_queued(struct umad_writer *writer, const struct mad_gid *gid)
+{
+	bool has = false;
+	int i;
+
+	if (!__atomic_load_n(&writer->n_queued, __ATOMIC_ACQUIRE))
+		return false;
+	pthread_mutex_lock(&writer->lock);
+	for (i = 0; i < UMAD_THREADS && !has; i++)
+		has = has_queued_to(&writer->worker[i], gid);
+	pthread_mutex_unlock(&writer->lock);
+	return has;
 }
 
 int umad_writer_new(int (*open)(void *arg, uint32_t *ret_agent), void *arg,

@@ -8,6 +8,7 @@
 #ifndef MAD_UMAD_WRITER_H
 #define MAD_UMAD_WRITER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "mad/port.h"
@@ -36,6 +37,9 @@ int umad_writer_new(int (*open)(void *arg, uint32_t *ret_agent), void *arg,
  */
 int umad_writer_send(struct umad_writer *writer, const struct mad_path *path,
 		     const uint8_t mad[MAD_BYTES]);
+
+/** umad_writer_has_queued() - return whether a message to a peer is queued; thread-safe */
+bool umad_writer_has_queued(struct umad_writer *writer, const struct mad_gid *gid);
 
 /**
  * umad_writer_close() - send the queued messages, waiting at most a second, and free all. NULL is

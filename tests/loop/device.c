@@ -407,7 +407,9 @@ static void close_port(struct mad_port *port)
 	free(port);
 }
 
-static const struct mad_port_ops port_ops = { send_mad, receive_mad, close_port };
+static const struct mad_port_ops port_ops = { .send = send_mad,
+					      .receive = receive_mad,
+					      .close = close_port };
 
 int umad_port_open(const char *name, uint8_t port_num, struct mad_port **ret,
 		   struct umad_owner *ret_who)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -225,6 +226,23 @@ TEST(blocked_write_delays_no_other_peer)
 	memcpy(&head, bytes, sizeof(head));
 	ck_assert_mem_eq(head.addr.gid, other.dgid.raw, 16);
 	close(fake.peer[FIRST_LANE]); /* blocked writes return */
+	mad_port_close(port);
+}
+
+TEST(message_whose_write_blocks_is_queued)
+{
+	struct mad_path dead = path_to(1), other = path_to(2);
+	struct mad_port *port = open_rxe0();
+	uint8_t mad[MAD_BYTES] = { 0 };
+
+	hold_writes_of(FIRST_LANE);
+	ck_assert(!mad_port_has_queued(port, &dead.dgid));
+	ck_assert_int_eq(mad_port_send(port, &dead, mad), 0);
+	ck_assert(mad_port_has_queued(port, &dead.dgid));
+	ck_assert(!mad_port_has_queued(port, &other.dgid));
+	close(fake.peer[FIRST_LANE]);
+	while (mad_port_has_queued(port, &dead.dgid))
+		sched_yield();
 	mad_port_close(port);
 }
 

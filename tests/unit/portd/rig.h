@@ -147,6 +147,9 @@ void rig_set_port_taken(bool taken);
 /** rig_set_port_refusal() - make opening a port fail with this result; 0: not any more. */
 void rig_set_port_refusal(int err);
 
+/** rig_set_queued() - have messages to all peers wait to be written to umad. */
+void rig_set_queued(bool has);
+
 /** rig_set_sends_fail() - make accepted messages of the sender fail. */
 void rig_set_sends_fail(bool fail);
 

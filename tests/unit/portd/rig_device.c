@@ -47,6 +47,7 @@ static int gid_at = -1; /* its index; -1: any; RIG_NO_GID: removed */
 static unsigned int elsewhere, foreign_has, foreign_takes, n_foreign_reads;
 static int foreign_only = -1; /* netlink socket of the only namespace that has it; -1: all have */
 static bool sender_is_ready = true;
+static bool has_queued; /* for umad */
 static bool sends_fail; /* of the sender, when posted */
 static int port_refusal;
 static int refusal; /* of the sender */
@@ -331,6 +332,11 @@ void rig_set_port_refusal(int err)
 	port_refusal = err;
 }
 
+void rig_set_queued(bool has)
+{
+	has_queued = has;
+}
+
 void rig_set_sends_fail(bool fail)
 {
 	sends_fail = fail;
@@ -489,6 +495,13 @@ static int fake_receive(struct mad_port *port, struct mad_path *path, uint8_t ma
 	return eventfd_read(port->fd, &one);
 }
 
+static bool fake_has_queued(struct mad_port *port, const struct mad_gid *dgid)
+{
+	(void)port;
+	(void)dgid;
+	return has_queued;
+}
+
 static void fake_close(struct mad_port *port)
 {
 	arrivals_fd[((struct fake_port *)port)->port_num] = 0;
@@ -499,7 +512,8 @@ static void fake_close(struct mad_port *port)
 int umad_port_open(const char *name, uint8_t port_num, struct mad_port **ret,
 		   struct umad_owner *ret_who)
 {
-	static const struct mad_port_ops ops = { fake_send, fake_receive, fake_close };
+	static const struct mad_port_ops ops = { fake_send, fake_receive, fake_close,
+						 fake_has_queued };
 	struct fake_port *fake = calloc(1, sizeof(*fake));
 
 	(void)name;
@@ -578,6 +592,7 @@ void rig_device_forget(void)
 	}
 	free(sent.record);
 	memset(&sent, 0, sizeof(sent));
+	has_queued = false;
 	hops_are_ready = true;
 	gid_at = -1;
 	is_removed = false;

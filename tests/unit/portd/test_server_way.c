@@ -45,6 +45,13 @@ TEST(messages_that_the_device_fails_to_send_go_through_umad)
 	ck_assert(goes_by_umad());
 }
 
+TEST(a_message_does_not_overtake_one_that_umad_has_not_written)
+{
+	rig_set_queued(true);
+	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	ck_assert(goes_by_umad());
+}
+
 TEST_LOOP(messages_for_umad_wait_for_their_hop, 0, 2)
 {
 	rig_set_sender_refusal(-EAGAIN);

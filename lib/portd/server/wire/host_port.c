@@ -375,14 +375,18 @@ static void send_by_umad(struct host_port *host_port, const struct mad_path *pat
 	log_debug("a message was not sent: %s", strerror(-err));
 }
 
-/* If the peer has got another link address unannounced, only the kernel's neighbour solicitation
- * detects that, so retransmissions go through umad, like messages that the sender refuses. */
+/*
+ * If the peer has got another link address unannounced, only the kernel's neighbour solicitation
+ * detects that, so retransmissions go through umad, like messages that the sender refuses, and
+ * those that would overtake one: a REQ that follows its own DREQ is taken for a new one.
+ */
 static bool send_by(struct host_port *host_port, struct client *sender, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES], bool again)
 {
-	enum mad_sender_way way = !again && host_port->sender
-					  ? mad_sender_try(host_port->sender, path, mad)
-					  : MAD_SENDER_REFUSES;
+	const bool tries = host_port->sender && !again &&
+			   !mad_port_has_queued(host_port->mad, &path->dgid);
+	enum mad_sender_way way = tries ? mad_sender_try(host_port->sender, path, mad)
+					: MAD_SENDER_REFUSES;
 
 	if (way == MAD_SENDER_HOLDS)
 		return true;
