@@ -298,13 +298,13 @@ static unsigned int better_iface(unsigned int a, unsigned int b)
 	return a;
 }
 
-int net_owner_of_ip(const struct net_ip *ip, unsigned int prefer)
+/* Return: how many interfaces have an address, from @ret on, or -errno. */
+static int find_owners(const struct net_ip *ip, const struct own_addr **ret)
 {
 	int (*const order)(const void *, const void *) = ip->scope ? by_ip : by_ip_on_any_link;
-	struct own_addr key = { .ip = *ip };
-	struct own_addr *end, *hit;
-	unsigned int owner;
-	int rc = cache.addrs_valid ? 0 : load_addrs();
+	const struct own_addr key = { .ip = *ip };
+	const struct own_addr *end, *hit;
+	int n, rc = cache.addrs_valid ? 0 : load_addrs();
 
 	if (rc)
 		return rc;
@@ -314,10 +314,25 @@ int net_owner_of_ip(const struct net_ip *ip, unsigned int prefer)
 	while (hit > cache.addr && !order(&key, hit - 1))
 		hit--;
 	end = cache.addr + cache.n_addrs;
-	for (owner = hit->ifindex; hit < end && !order(&key, hit); hit++) {
-		if (hit->ifindex == prefer)
+	for (n = 0; hit + n < end && !order(&key, hit + n); n++)
+		continue;
+	*ret = hit;
+	return n;
+}
+
+int net_owner_of_ip(const struct net_ip *ip, unsigned int prefer)
+{
+	const struct own_addr *own;
+	unsigned int owner;
+	int i, n = find_owners(ip, &own);
+
+	if (n < 0)
+		return n;
+	owner = own->ifindex;
+	for (i = 0; i < n; i++) {
+		if (own[i].ifindex == prefer)
 			return prefer;
-		owner = better_iface(owner, hit->ifindex);
+		owner = better_iface(owner, own[i].ifindex);
 	}
 	return owner;
 }
@@ -367,6 +382,26 @@ int net_iface_of_addr(const union addr *addr, struct net_iface *ret)
 		rc = net_iface_fetch(rc, ret);
 	net_leave();
 	return rc;
+}
+
+int net_iface_with_addr(const union addr *addr,
+			bool (*fits)(const struct net_iface *iface, const void *arg),
+			const void *arg, struct net_iface *ret)
+{
+	const struct net_ip ip = net_ip_of(addr);
+	const struct own_addr *own;
+	bool has_found = false;
+	int i, n, rc = net_enter();
+
+	if (rc)
+		return rc;
+	n = find_owners(&ip, &own);
+	for (i = 0; i < n && !has_found; i++)
+		has_found = !net_iface_fetch(own[i].ifindex, ret) && fits(ret, arg);
+	net_leave();
+	if (n < 0)
+		return n;
+	return has_found ? 0 : -EADDRNOTAVAIL;
 }
 
 bool net_iface_has_addr(unsigned int ifindex, const union addr *addr)

@@ -135,6 +135,17 @@ unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[32]);
  */
 int net_iface_of_addr(const union addr *addr, struct net_iface *ret);
 
+/**
+ * net_iface_with_addr() - find the interface that owns a local address, and fits
+ * @addr: AF_INET or AF_INET6; a link-local one without scope may be of any link
+ * @fits: returns whether it is the one; calls nothing of lib/net
+ *
+ * Return: 0; -EADDRNOTAVAIL if there is none.
+ */
+int net_iface_with_addr(const union addr *addr,
+			bool (*fits)(const struct net_iface *iface, const void *arg),
+			const void *arg, struct net_iface *ret);
+
 /** net_iface_has_addr() - return whether an interface has a local address; others may, too */
 bool net_iface_has_addr(unsigned int ifindex, const union addr *addr);
 

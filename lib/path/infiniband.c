@@ -176,23 +176,36 @@ static int infiniband_read_alternate(struct path *path, const struct path *prima
 	return set_pkey(path, path->pkey);
 }
 
+/* Whether the interface belongs to the port and the partition of a path. */
+static bool is_iface_of(const struct net_iface *iface, const void *arg)
+{
+	const struct path *path = arg;
+	struct mad_gid gid;
+
+	return net_iface_gid(iface, &gid) && !memcmp(&gid, &path->gid.gid, sizeof(gid)) &&
+	       !((partition_pkey(iface) ^ path->pkey) & PKEY_BASE);
+}
+
+static void set_link(union addr *addr, unsigned int ifindex)
+{
+	if (addr_is_link_local(addr))
+		addr->in6.sin6_scope_id = ifindex;
+}
+
 /*
- * The interface with the local address must belong to the port and the partition. Does not search
- * the devices: their lock comes before the engine's.
+ * The interfaces of all partitions of a port have the same link-local address. Does not search the
+ * devices: their lock comes before the engine's.
  */
-static int infiniband_find_return_route(struct path *path, const union addr *us,
-					const union addr *peer)
+static int infiniband_find_return_route(struct path *path, union addr *us, union addr *peer)
 {
 	struct net_iface iface;
-	struct mad_gid gid;
-	int err = net_iface_of_addr(us, &iface);
+	int err = net_iface_with_addr(us, is_iface_of, path, &iface);
 
 	if (err)
 		return err;
-	if (!net_iface_gid(&iface, &gid) || memcmp(&gid, &path->gid.gid, sizeof(gid)) != 0 ||
-	    ((partition_pkey(&iface) ^ path->pkey) & PKEY_BASE) != 0)
-		return -EINVAL;
 	path->gid.ifindex = iface.ifindex;
+	set_link(us, iface.ifindex);
+	set_link(peer, iface.ifindex);
 	err = net_route_lookup(peer, us, iface.ifindex, &path->route);
 	return !err && path->route.ifindex != iface.ifindex ? -EINVAL : err;
 }

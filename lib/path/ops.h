@@ -24,7 +24,7 @@ struct path_ops {
 	 * set.
 	 */
 	int (*read)(struct path *path, const struct cm_conn *conn, const struct cm_msg *msg);
-	int (*find_return_route)(struct path *path, const union addr *us, const union addr *peer);
+	int (*find_return_route)(struct path *path, union addr *us, union addr *peer);
 	/* As read(); NULL if there are no alternate paths. */
 	int (*read_alternate)(struct path *path, const struct path *primary,
 			      const struct cm_req_path *req);

@@ -113,7 +113,7 @@ bool path_is_native(const struct path *path)
 	return ops_of(path)->is_native;
 }
 
-int path_find_return_route(struct path *path, const union addr *us, const union addr *peer)
+int path_find_return_route(struct path *path, union addr *us, union addr *peer)
 {
 	return ops_of(path)->find_return_route(path, us, peer);
 }

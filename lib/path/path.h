@@ -148,11 +148,12 @@ bool path_is_native(const struct path *path);
 
 /**
  * path_find_return_route() - look up the route from the local IP address to the peer's
+ * @us, @peer: link-local ones get the scope of the interface, unknown before on InfiniBand
  *
- * Return: 0; -EINVAL: another port than the receiving one has the local address, or the route
- * leaves by another interface; other -errno of a lookup.
+ * Return: 0; -EINVAL or -EADDRNOTAVAIL: another port than the receiving one has the local address,
+ * or the route leaves by another interface; other -errno of a lookup.
  */
-int path_find_return_route(struct path *path, const union addr *us, const union addr *peer);
+int path_find_return_route(struct path *path, union addr *us, union addr *peer);
 
 /**
  * path_of_alternate() - the alternate path of a REQ, if any, IBTA vol. 1, 12.7.20

@@ -70,7 +70,7 @@ static int roce_read(struct path *path, const struct cm_conn *conn, const struct
 			    &path->gid);
 }
 
-static int roce_find_return_route(struct path *path, const union addr *us, const union addr *peer)
+static int roce_find_return_route(struct path *path, union addr *us, union addr *peer)
 {
 	unsigned int ifindex = path->gid.ifindex; /* interface that received the request */
 	uint32_t type = path->gid.type;

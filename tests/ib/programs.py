@@ -20,6 +20,7 @@ FABRIC = ROOT / "tools" / "fabric" / "fabric"
 A, B, NOBODY = "fe80::50:4300:0:101", "fe80::50:4300:0:201", "fe80::50:4300:0:901"
 A2, B2 = "fe80::50:4300:0:102", "fe80::50:4300:0:202"  # second ports
 FAR_A, FAR_B = "fec0::1:50:4300:0:101", "fec0::2:50:4300:0:201"  # of two subnets
+LINK_LOCAL = "fe80::50:43ff:fe00:1%fab0"  # of a, by IP over InfiniBand
 GROUP = "ff15:a01b:ffff::7"
 LIMIT_S = 600
 AT_ONCE = 4  # most of the time goes by in waiting
@@ -52,6 +53,8 @@ CASES = (
      (r"b\| ping data: rdma-ping-2: CDEF",)),
     ("rping by IPv6", (), "rping -s -a fd77::1 -C 3", "rping -c -v -a fd77::1 -C 3",
      (r"b\| ping data: rdma-ping-2: CDEF",)),
+    ("rping by link-local IPv6", (), f"rping -s -a {LINK_LOCAL} -C 3",
+     f"rping -c -v -a {LINK_LOCAL} -C 3", (r"b\| ping data: rdma-ping-2: CDEF",)),
     ("twenty connections by IPv4, ports with four LIDs", ("--lmc", "2"),
      "ucmatose -c 20", "ucmatose -c 20 -s 10.77.0.1",
      (r"a\| return status 0", r"b\| return status 0")),

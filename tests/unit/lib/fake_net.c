@@ -25,6 +25,12 @@ int __real_net_route_leads_by(const union addr *dst, const union addr *src, unsi
 int __wrap_net_route_leads_by(const union addr *dst, const union addr *src, unsigned int ifindex);
 int __real_net_iface_of_addr(const union addr *addr, struct net_iface *ret);
 int __wrap_net_iface_of_addr(const union addr *addr, struct net_iface *ret);
+int __real_net_iface_with_addr(const union addr *addr,
+			       bool (*fits)(const struct net_iface *iface, const void *arg),
+			       const void *arg, struct net_iface *ret);
+int __wrap_net_iface_with_addr(const union addr *addr,
+			       bool (*fits)(const struct net_iface *iface, const void *arg),
+			       const void *arg, struct net_iface *ret);
 int __real_net_iface_known(unsigned int ifindex, struct net_iface *ret);
 int __wrap_net_iface_known(unsigned int ifindex, struct net_iface *ret);
 int __real_net_iface_get(unsigned int ifindex, struct net_iface *ret);
@@ -85,6 +91,17 @@ int __wrap_net_iface_of_addr(const union addr *addr, struct net_iface *ret)
 	if (!addr_same_ip(addr, &fake_net.own))
 		return -EADDRNOTAVAIL;
 	return get_iface(FAKE_IFINDEX, ret);
+}
+
+int __wrap_net_iface_with_addr(const union addr *addr,
+			       bool (*fits)(const struct net_iface *iface, const void *arg),
+			       const void *arg, struct net_iface *ret)
+{
+	if (!is_here)
+		return __real_net_iface_with_addr(addr, fits, arg, ret);
+	if (!addr_same_ip(addr, &fake_net.own) || get_iface(FAKE_IFINDEX, ret) || !fits(ret, arg))
+		return -EADDRNOTAVAIL;
+	return 0;
 }
 
 int __wrap_net_iface_known(unsigned int ifindex, struct net_iface *ret)

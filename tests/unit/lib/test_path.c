@@ -381,7 +381,7 @@ TEST(ip_address_of_another_interface_has_no_return_route)
 	struct path path = path_of_type(IBV_GID_TYPE_IB);
 	union addr peer = { .in4.sin_family = AF_INET };
 
-	ck_assert_int_eq(path_find_return_route(&path, &fake_net.own, &peer), -EINVAL);
+	ck_assert_int_eq(path_find_return_route(&path, &fake_net.own, &peer), -EADDRNOTAVAIL);
 }
 
 TEST_LOOP(only_the_interfaces_partition_has_a_return_route, 0, 3)
@@ -396,7 +396,8 @@ TEST_LOOP(only_the_interfaces_partition_has_a_return_route, 0, 3)
 	fake_net.hw_broadcast[9] = 0x01;
 	memcpy(&path.gid.gid, &own_gid, sizeof(own_gid));
 	path.pkey = pkeys[_i];
-	ck_assert_int_eq(path_find_return_route(&path, &fake_net.own, &peer), _i < 2 ? 0 : -EINVAL);
+	ck_assert_int_eq(path_find_return_route(&path, &fake_net.own, &peer),
+			 _i < 2 ? 0 : -EADDRNOTAVAIL);
 }
 
 /* On a port with the address 10.0.0.1, as its second GID. */

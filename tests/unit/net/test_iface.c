@@ -65,6 +65,25 @@ TEST(gids_of_two_interfaces_with_the_same_address_are_both_here)
 	ck_assert(hop_is_here(&entry));
 }
 
+static bool is_named(const struct net_iface *iface, const void *name)
+{
+	return !strcmp(iface->name, name);
+}
+
+/* As those of the partitions of an InfiniBand port. */
+TEST(of_interfaces_with_one_address_the_fitting_one_is_found)
+{
+	union addr addr = ip("fe80::5");
+	struct net_iface iface;
+
+	add_ip6("fe80::5", "d0");
+	add_ip6("fe80::5", "d1");
+	ck_assert_int_eq(net_iface_with_addr(&addr, is_named, "d0", &iface), 0);
+	ck_assert_int_eq(net_iface_with_addr(&addr, is_named, "d1", &iface), 0);
+	ck_assert_str_eq(iface.name, "d1");
+	ck_assert_int_eq(net_iface_with_addr(&addr, is_named, "lo", &iface), -EADDRNOTAVAIL);
+}
+
 TEST(many_addresses_are_all_found)
 {
 	struct net_iface iface;
