@@ -5,12 +5,16 @@
  * soft fabric: tests/fabric/meson.build.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tests/fabric/rig.h"
@@ -384,6 +388,102 @@ TEST(memory_of_the_device_has_bounds)
 	attr.length++;
 	ck_assert_ptr_null(ibv_alloc_dm(rig.verbs, &attr));
 	ck_assert_int_eq(errno, EINVAL);
+	rig_close(&rig);
+}
+
+/* --- another thread ------------------------------------------------------ */
+
+struct other {
+	void (*run)(void *);
+	void *arg;
+	pid_t id;
+	bool has_ended;
+	pthread_t thread;
+};
+
+static void *run_other(void *arg)
+{
+	struct other *other = arg;
+
+	__atomic_store_n(&other->id, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	other->run(other->arg);
+	__atomic_store_n(&other->has_ended, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Until the thread sleeps, for a lock that the caller has, or has ended. */
+static void start_other(struct other *other)
+{
+	pid_t id = 0;
+
+	ck_assert_int_eq(pthread_create(&other->thread, NULL, run_other, other), 0);
+	while (!id || (!__atomic_load_n(&other->has_ended, __ATOMIC_ACQUIRE) && !rig_is_asleep(id)))
+		id = __atomic_load_n(&other->id, __ATOMIC_ACQUIRE);
+}
+
+/* --- lists of requests --------------------------------------------------- */
+
+static const struct rig_config lists = { .send_ops = IBV_QP_EX_WITH_RDMA_WRITE };
+
+static void add_write(struct rig *rig, uint64_t wr_id)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(rig->a.qp);
+
+	ex->wr_id = wr_id;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(ex, rig->b.mr->rkey, (uintptr_t)rig->b.memory);
+	ibv_wr_set_sge(ex, rig->a.mr->lkey, (uintptr_t)rig->a.memory, 8);
+}
+
+static void post_second(void *arg)
+{
+	struct rig *rig = arg;
+
+	ibv_wr_start(ibv_qp_to_qp_ex(rig->a.qp));
+	add_write(rig, 2);
+	ck_assert_int_eq(ibv_wr_complete(ibv_qp_to_qp_ex(rig->a.qp)), 0);
+}
+
+/* The first list is posted or aborted. */
+TEST_LOOP(list_of_another_thread_waits_for_the_end_of_the_first, 0, 2)
+{
+	struct rig rig;
+	struct other other = { .run = post_second, .arg = &rig };
+
+	rig_open(&rig, &lists);
+	ibv_wr_start(ibv_qp_to_qp_ex(rig.a.qp));
+	add_write(&rig, 1);
+	start_other(&other);
+	if (_i == 0)
+		ck_assert_int_eq(ibv_wr_complete(ibv_qp_to_qp_ex(rig.a.qp)), 0);
+	else
+		ibv_wr_abort(ibv_qp_to_qp_ex(rig.a.qp));
+	if (_i == 0)
+		ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).wr_id, 1);
+	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).wr_id, 2);
+	ck_assert_int_eq(pthread_join(other.thread, NULL), 0);
+	rig_close(&rig);
+}
+
+TEST(child_forked_during_a_list_can_begin_its_own)
+{
+	struct ibv_qp_ex *ex;
+	struct rig rig;
+	pid_t child;
+	int status;
+
+	rig_open(&rig, &lists);
+	ex = ibv_qp_to_qp_ex(rig.a.qp);
+	ibv_wr_start(ex);
+	child = fork();
+	if (!child) {
+		alarm(20);
+		ibv_wr_start(ex);
+		_exit(0);
+	}
+	ibv_wr_abort(ex);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
 	rig_close(&rig);
 }
 

@@ -25,8 +25,15 @@ static struct fab_batch *batch_of(struct ibv_qp_ex *ex)
 	return container_of(ex, struct fab_qp, ex)->batch;
 }
 
+static pthread_mutex_t *lock_of(struct ibv_qp_ex *ex)
+{
+	return &container_of(ex, struct fab_qp, ex)->batch_lock;
+}
+
+/* No other thread may add to the list: ibv_wr_post(3). */
 static void wr_start(struct ibv_qp_ex *ex)
 {
+	pthread_mutex_lock(lock_of(ex));
 	batch_of(ex)->n = 0;
 	batch_of(ex)->err = 0;
 }
@@ -279,18 +286,20 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t 
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct fab_batch *batch = batch_of(ex);
+	int err = batch->err;
 	uint32_t i;
 
-	if (batch->err || !batch->n)
-		return batch->err;
 	for (i = 0; i + 1 < batch->n; i++)
 		batch->work[i]->wr.next = &batch->work[i + 1]->wr;
-	return post_batch(&ex->qp_base, &batch->work[0]->wr);
+	if (!err && batch->n)
+		err = post_batch(&ex->qp_base, &batch->work[0]->wr);
+	pthread_mutex_unlock(lock_of(ex));
+	return err;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	batch_of(ex)->n = 0;
+	pthread_mutex_unlock(lock_of(ex));
 }
 
 /*

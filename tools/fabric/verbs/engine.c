@@ -441,7 +441,10 @@ static void empty_list(struct list *head)
 		list_remove(head->next);
 }
 
-/* The numbers of queue pairs are the parent's, and so is the work that they had begun. */
+/*
+ * The numbers of queue pairs are the parent's, and so is the work that they had begun. A thread of
+ * the parent may hold their locks.
+ */
 static void give_up_pairs(struct fab_context *context)
 {
 	struct fab_qp *qp;
@@ -453,6 +456,7 @@ static void give_up_pairs(struct fab_context *context)
 			continue;
 		qp_drop_message(qp);
 		qp->attr.qp_state = IBV_QPS_ERR;
+		pthread_mutex_init(&qp->batch_lock, NULL);
 	}
 }
 

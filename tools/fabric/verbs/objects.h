@@ -387,6 +387,8 @@ struct fab_qp {
 	bool has_ece;		/* the program has set options */
 	uint32_t ece_options;
 	struct fab_batch *batch; /* for ibv_wr_start() and others; NULL if not requested */
+	pthread_mutex_t
+		batch_lock; /* from ibv_wr_start() to ibv_wr_complete(); before the context's */
 };
 
 /* A failed command also sets errno. */

@@ -141,6 +141,7 @@ static void fill_qp(struct fab_qp *qp, const struct ibv_qp_init_attr *init)
 	ibv->state = IBV_QPS_RESET;
 	pthread_mutex_init(&ibv->mutex, NULL);
 	pthread_cond_init(&ibv->cond, NULL);
+	pthread_mutex_init(&qp->batch_lock, NULL);
 	list_init(&qp->active);
 	list_init(&qp->unacked);
 	list_init(&qp->attached);
