@@ -13,7 +13,6 @@
 
 #define WAIT_MS	  30000
 #define NONE_MS	  20
-#define DEPTH	  64
 #define GID_INDEX 1
 #define TIMEOUT	  9 /* 2 ms */
 
@@ -113,10 +112,10 @@ static void end_open(struct rig *rig, struct end *end, unsigned int access,
 	struct ibv_qp_init_attr init = {
 		.qp_type = config->type ? config->type : IBV_QPT_RC,
 		.srq = is_b ? rig->srq : NULL,
-		.cap = { DEPTH, DEPTH, 2, 2, 128 },
+		.cap = { RIG_DEPTH, RIG_DEPTH, 2, 2, 128 },
 	};
 
-	end->cq = ibv_create_cq(rig->verbs, config->cqe ? config->cqe : DEPTH, NULL,
+	end->cq = ibv_create_cq(rig->verbs, config->cqe ? config->cqe : RIG_DEPTH, NULL,
 				is_b ? rig->channel : NULL, 0);
 	ck_assert_ptr_nonnull(end->cq);
 	init.send_cq = end->cq;
@@ -130,7 +129,7 @@ static void end_open(struct rig *rig, struct end *end, unsigned int access,
 
 static void srq_open(struct rig *rig)
 {
-	struct ibv_srq_init_attr init = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = RIG_DEPTH, .max_sge = 1 } };
 
 	rig->srq = ibv_create_srq(rig->pd, &init);
 	ck_assert_ptr_nonnull(rig->srq);

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #define RIG_BYTES (5 << 20)
+#define RIG_DEPTH 64 /* of the queues */
 #define RIG_ALL_ACCESS                                                               \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)

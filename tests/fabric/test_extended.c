@@ -487,6 +487,27 @@ TEST(child_forked_during_a_list_can_begin_its_own)
 	rig_close(&rig);
 }
 
+TEST(list_that_fails_posts_none_of_its_requests)
+{
+	struct ibv_qp_ex *ex;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct rig rig;
+	int i;
+
+	rig_open(&rig, &lists);
+	ex = ibv_qp_to_qp_ex(rig.a.qp);
+	ibv_wr_start(ex);
+	for (i = 0; i <= RIG_DEPTH; i++)
+		add_write(&rig, 1);
+	ck_assert_int_eq(ibv_wr_complete(ex), ENOMEM);
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, 8);
+	wr.wr_id = 2;
+	rig_post(&rig.a, &wr);
+	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).wr_id, 2);
+	rig_close(&rig);
+}
+
 /* --- domains ------------------------------------------------------------- */
 
 TEST(parent_domain_is_its_protection_domain)

@@ -244,6 +244,7 @@ void post_start(struct fab_qp *qp)
 	}
 }
 
+/* @bad: NULL if nothing may be posted unless all of it is. */
 static int post_list(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
 		     unsigned int opcodes)
 {
@@ -254,9 +255,13 @@ static int post_list(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 	 * then the answer has to be there. Others take completions in the order of a device.
 	 */
 	bool is_watched = wr && wr->opcode == IBV_WR_RDMA_WRITE;
+	uint64_t post_psn;
+	uint32_t count;
 	int err = 0;
 
 	pthread_mutex_lock(&context->lock);
+	post_psn = qp->sq.post_psn;
+	count = qp->sq.count;
 	qp->responder.answers_by_write = is_watched;
 	/* IBTA vol. 1, 10.3.1: nothing may be posted before RTS. */
 	if (qp->attr.qp_state < IBV_QPS_RTS)
@@ -266,8 +271,12 @@ static int post_list(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 		if (err)
 			break;
 	}
-	if (err)
+	if (err && bad) {
 		*bad = wr;
+	} else if (err) {
+		qp->sq.post_psn = post_psn;
+		qp->sq.count = count;
+	}
 	if (!is_watched)
 		ack_answered(qp);
 	post_start(qp);
@@ -285,9 +294,7 @@ int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **ba
 
 int post_batch(struct ibv_qp *qp, struct ibv_send_wr *wr)
 {
-	struct ibv_send_wr *bad;
-
-	return post_list(qp, wr, &bad, post_opcodes(qp->qp_type));
+	return post_list(qp, wr, NULL, post_opcodes(qp->qp_type));
 }
 
 int post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
