@@ -642,6 +642,42 @@ TEST(completion_has_timestamps_of_both_clocks)
 	rig_close(&rig);
 }
 
+static void read_second(void *arg)
+{
+	struct ibv_poll_cq_attr poll = { .comp_mask = 0 };
+	struct ibv_cq_ex *cq = arg;
+
+	ck_assert_int_eq(ibv_start_poll(cq, &poll), 0);
+	ck_assert_uint_eq(cq->wr_id, 2);
+	ibv_end_poll(cq);
+}
+
+TEST(completion_is_not_replaced_by_that_of_another_thread)
+{
+	struct ibv_recv_wr *bad, second = { .wr_id = 2 };
+	struct ibv_poll_cq_attr poll = { .comp_mask = 0 };
+	struct other other = { .run = read_second };
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	cq = other.arg = timed_queue(&rig, &qp);
+	complete_one(qp);
+	ck_assert_int_eq(ibv_post_recv(qp, &second, &bad), 0);
+	ck_assert_int_eq(ibv_start_poll(cq, &poll), 0);
+	start_other(&other);
+	ck_assert_uint_eq(cq->wr_id, 1);
+	ibv_end_poll(cq);
+	ck_assert_int_eq(pthread_join(other.thread, NULL), 0);
+	/* There is no end of a poll that found nothing. */
+	ck_assert_int_eq(ibv_start_poll(cq, &poll), ENOENT);
+	ck_assert_int_eq(ibv_start_poll(cq, &poll), ENOENT);
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+	ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	rig_close(&rig);
+}
+
 /* --- shared receive queues ----------------------------------------------- */
 
 static int resize(struct rig *rig, uint32_t max_wr, uint32_t limit, int mask)

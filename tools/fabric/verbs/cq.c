@@ -34,6 +34,7 @@ static struct fab_cq *cq_new(struct ibv_context *verbs, uint32_t cqe, void *cq_c
 	cq->ex.cqe = (int)cqe;
 	pthread_mutex_init(&cq->ex.mutex, NULL);
 	pthread_cond_init(&cq->ex.cond, NULL);
+	pthread_mutex_init(&cq->poll_lock, NULL);
 	return cq;
 }
 

@@ -128,14 +128,23 @@ static int next_poll(struct ibv_cq_ex *ex)
 	return 0;
 }
 
+/* There is one current completion, so other threads wait for end_poll(), if there was one. */
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	return attr->comp_mask ? EINVAL : next_poll(ex);
+	int err;
+
+	if (attr->comp_mask)
+		return EINVAL;
+	pthread_mutex_lock(&from_ex(ex)->poll_lock);
+	err = next_poll(ex);
+	if (err)
+		pthread_mutex_unlock(&from_ex(ex)->poll_lock);
+	return err;
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-	(void)ex;
+	pthread_mutex_unlock(&from_ex(ex)->poll_lock);
 }
 
 #define READER(type, name, member)                  \

@@ -441,6 +441,12 @@ static void empty_list(struct list *head)
 		list_remove(head->next);
 }
 
+static void renew_lock(struct ibv_cq *cq)
+{
+	if (cq)
+		pthread_mutex_init(&to_cq(cq)->poll_lock, NULL);
+}
+
 /*
  * The numbers of queue pairs are the parent's, and so is the work that they had begun. A thread of
  * the parent may hold their locks.
@@ -457,6 +463,8 @@ static void give_up_pairs(struct fab_context *context)
 		qp_drop_message(qp);
 		qp->attr.qp_state = IBV_QPS_ERR;
 		pthread_mutex_init(&qp->batch_lock, NULL);
+		renew_lock(from_qp(qp)->send_cq);
+		renew_lock(from_qp(qp)->recv_cq);
 	}
 }
 

@@ -217,6 +217,7 @@ struct fab_cq {
 	unsigned int n_async_events;
 	uint64_t wc_flags;
 	struct fab_completion current; /* for ibv_start_poll() */
+	pthread_mutex_t poll_lock;     /* from there to ibv_end_poll(); before the context's */
 };
 
 /* A posted receive. */
