@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sockets that a process sends with, when it has no free descriptor. */
+/* The sockets that a process sends with: without a free descriptor, or to one that does not read.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +14,9 @@
 #include "tests/unit/test.h"
 #include "tools/fabric/wire/peer.h"
 
-#define N 3
+#define N	   3
+#define LONG_BYTES 32768
+#define N_LONG	   5000
 
 static char dir[TEMPORARY_BYTES];
 static struct sockaddr_un to[N];
@@ -82,4 +85,44 @@ TEST(process_reports_once_that_it_cannot_send)
 	ck_assert_int_gt(read(said[0], text, sizeof(text) - 1), 0);
 	ck_assert_ptr_nonnull(strstr(text, "has no descriptor left to send with"));
 	ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
+}
+
+/* Reads what a receiver has, and what is still queued for it. Return: the number of packets. */
+static int read_all(int i)
+{
+	static char bytes[sizeof(struct fab_packet) + LONG_BYTES];
+	int n = 0;
+
+	while (read(receiver[i], bytes, sizeof(bytes)) > 0) {
+		n++;
+		fab_peers_flush(&peers);
+	}
+	return n;
+}
+
+/* More than this is dropped, or nothing at all. */
+static const struct {
+	uint8_t op, service;
+	int n_kept;
+} services[] = {
+	{ FAB_OP_DATAGRAM, FAB_SERVICE_UD, (16 << 20) / LONG_BYTES },
+	{ FAB_OP_SEND, FAB_SERVICE_UC, (128 << 20) / LONG_BYTES },
+	{ FAB_OP_SEND, FAB_SERVICE_RC, N_LONG },
+};
+
+TEST_LOOP(unreliable_packets_that_nobody_reads_are_dropped_beyond_a_limit, 0, 3)
+{
+	struct fab_packet packet = { .magic = FAB_MAGIC,
+				     .op = services[_i].op,
+				     .service = services[_i].service,
+				     .bytes = LONG_BYTES };
+	static char payload[LONG_BYTES];
+	int n;
+
+	for (int i = 0; i < N_LONG; i++)
+		ck_assert_int_eq(fab_peers_send(&peers, to[0].sun_path, &packet, payload), 0);
+	n = read_all(0);
+	/* Those in the socket, and the headers, count differently. */
+	ck_assert_int_ge(n, services[_i].n_kept - services[_i].n_kept / 10);
+	ck_assert_int_le(n, services[_i].n_kept + services[_i].n_kept / 10);
 }

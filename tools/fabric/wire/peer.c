@@ -3,6 +3,7 @@
 #include "tools/fabric/wire/peer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,9 @@
 #include "tools/fabric/wire/grants.h"
 
 #define SEND_BYTES    (1 << 21)
-#define DATAGRAMS_MAX 8192
-#define RING_AFTER    32 /* packets of connections; a short one needs no ring */
+#define DATAGRAMS_MAX (16u << 20)  /* queued bytes */
+#define UNREAD_MAX    (128u << 20) /* queued bytes of UC since the peer has read any */
+#define RING_AFTER    32	   /* packets of connections; a short one needs no ring */
 
 struct waiting {
 	struct list link;
@@ -30,9 +32,10 @@ struct fab_peer {
 	struct hash_node by_path;
 	struct fab_peers *peers;
 	int fd;
-	struct watch room; /* waits for room in the socket while packets are queued */
-	struct list queue; /* of struct waiting */
-	unsigned int n_queued, n_sent;
+	struct watch room;	   /* waits for room in the socket while packets are queued */
+	struct list queue;	   /* of struct waiting */
+	size_t n_queued, n_unread; /* bytes; those queued since the socket has accepted any */
+	unsigned int n_sent;
 	struct fab_grants *grants; /* with the ring that is claimed there */
 	uint8_t claimed;	   /* 0: none */
 	char path[FAB_PATH_BYTES];
@@ -226,11 +229,27 @@ static void send_waiting(struct watch *watch)
 			return;
 		}
 		list_remove(&waiting->link);
+		peer->n_queued -= waiting->bytes;
+		peer->n_unread = 0;
 		free(waiting);
-		peer->n_queued--;
 		count_datagram(peer);
 	}
 	loop_unwatch(&peers->loop, watch);
+}
+
+/*
+ * Packets to a process that does not receive are dropped, as on any wire. A sender of UC may be
+ * faster than a process that does, and than the thread that empties the queue.
+ */
+static bool is_dropped(struct fab_peer *peer, const struct fab_packet *packet)
+{
+	struct pollfd room = { .fd = peer->fd, .events = POLLOUT };
+
+	if (peer->n_unread >= UNREAD_MAX && poll(&room, 1, 0) > 0)
+		peer->n_unread = 0;
+	if (packet->op == FAB_OP_DATAGRAM)
+		return peer->n_queued >= DATAGRAMS_MAX;
+	return packet->service == FAB_SERVICE_UC && peer->n_unread >= UNREAD_MAX;
 }
 
 static int keep_packet(struct fab_peers *peers, struct fab_peer *peer,
@@ -238,11 +257,9 @@ static int keep_packet(struct fab_peers *peers, struct fab_peer *peer,
 {
 	struct waiting *waiting;
 
-	/* Datagrams to a process that does not receive are dropped, as on any wire. */
-	if (packet->op == FAB_OP_DATAGRAM && peer->n_queued >= DATAGRAMS_MAX)
+	if (is_dropped(peer, packet))
 		return 0;
 	waiting = malloc(sizeof(*waiting) + sizeof(*packet) + packet->bytes);
-
 	if (!waiting)
 		return -ENOMEM;
 	waiting->bytes = sizeof(*packet) + packet->bytes;
@@ -252,7 +269,8 @@ static int keep_packet(struct fab_peers *peers, struct fab_peer *peer,
 	if (list_is_empty(&peer->queue))
 		loop_watch(&peers->loop, &peer->room, peer->fd, EPOLLOUT, send_waiting);
 	list_append(&peer->queue, &waiting->link);
-	peer->n_queued++;
+	peer->n_queued += waiting->bytes;
+	peer->n_unread += waiting->bytes;
 	return 0;
 }
 
