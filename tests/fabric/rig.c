@@ -33,7 +33,7 @@ static struct ibv_qp_attr attr_of(struct rig *rig, const struct end *peer,
 				  const struct rig_config *config)
 {
 	struct ibv_qp_attr attr = {
-		.port_num = 1,
+		.port_num = config->port_num ? config->port_num : 1,
 		.qkey = RIG_QKEY,
 		.qp_access_flags = access_of(config),
 		.path_mtu = IBV_MTU_1024,

@@ -40,6 +40,7 @@ struct rig_config {
 	bool no_rnr_retry;
 	uint8_t timeout; /* 9, 2 ms, if 0 */
 	bool srq;
+	uint8_t port_num;  /* 1 if 0 */
 	bool unconnected;  /* the queue pairs stay in RESET */
 	uint64_t send_ops; /* enum ibv_qp_create_send_ops_flags: for ibv_wr_start() and the like */
 };

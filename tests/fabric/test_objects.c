@@ -679,6 +679,38 @@ TEST(group_datagram_reaches_attached_queue_pairs)
 	rig_close(&rig);
 }
 
+/* Also on a host with --ports 2: tests/roce/meson.build. */
+TEST(group_datagram_arrives_on_the_last_port)
+{
+	struct rig_config config = { .type = IBV_QPT_UD, .unconnected = true };
+	struct ibv_ah_attr attr = { .is_global = 1 };
+	struct ibv_device_attr device;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_ah *ah;
+	struct rig rig;
+	int state;
+
+	rig_open(&rig, &config);
+	ck_assert_int_eq(ibv_query_device(rig.verbs, &device), 0);
+	attr.port_num = config.port_num = device.phys_port_cnt;
+	for (state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++) {
+		ck_assert_int_eq(rig_modify(&rig, &rig.a, &rig.b, state, &config), 0);
+		ck_assert_int_eq(rig_modify(&rig, &rig.b, &rig.a, state, &config), 0);
+	}
+	attr.grh.dgid = (union ibv_gid){ .raw = { 0xff, 0x15, [15] = 10 } };
+	ah = ibv_create_ah(rig.pd, &attr);
+	wr = datagram(&rig, &sge, ah, 4);
+	wr.wr.ud.remote_qpn = 0xffffff;
+	ck_assert_int_eq(ibv_attach_mcast(rig.b.qp, &attr.grh.dgid, 0), 0);
+	rig_receive(&rig.b, 1, 100);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(ibv_detach_mcast(rig.b.qp, &attr.grh.dgid, 0), 0);
+	ibv_destroy_ah(ah);
+	rig_close(&rig);
+}
+
 TEST(address_handle_of_an_unknown_address_is_refused)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };

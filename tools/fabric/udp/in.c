@@ -210,7 +210,7 @@ static uint8_t find_port(const struct fab_page *page, const struct fab_frames *f
 
 	for (port_num = 1; port_num <= page->n_ports; port_num++) {
 		if (fab_gid_is_group(&frames->dgid)
-			    ? page->port[port_num - 1].gid[0].ifindex == frames->ifindex
+			    ? fab_page_interface(page, port_num) == frames->ifindex
 			    : fab_page_find_gid(page, port_num, &frames->dgid) >= 0)
 			return port_num;
 	}

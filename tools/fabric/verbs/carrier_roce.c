@@ -230,8 +230,8 @@ static bool take_frames(struct fab_context *context, deliver_fn *deliver)
 
 static int join_group(struct fab_qp *qp, const union ibv_gid *mgid)
 {
-	const struct fab_port *port = &context_of(qp)->device->page->port[0];
-	int fd = udp_out_join(mgid, port->gid[0].ifindex);
+	const struct fab_page *page = context_of(qp)->device->page;
+	int fd = udp_out_join(mgid, fab_page_interface(page, (uint8_t)qp->attr.port_num));
 
 	if (fd < 0)
 		return -fd;

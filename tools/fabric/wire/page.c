@@ -165,3 +165,14 @@ int fab_page_find_gid(const struct fab_page *page, uint8_t port_num, const union
 			return i;
 	return -1;
 }
+
+uint32_t fab_page_interface(const struct fab_page *page, uint8_t port_num)
+{
+	struct fab_gid entry;
+	uint32_t i;
+
+	for (i = 0; i < FAB_GIDS; i++)
+		if (fab_page_gid(page, port_num, i, &entry) && entry.ifindex)
+			return entry.ifindex;
+	return 0;
+}

@@ -123,4 +123,7 @@ bool fab_page_gid(const struct fab_page *page, uint8_t port_num, uint32_t index,
 /** fab_page_find_gid() - find a GID in a port's table. Return: its index, or -1. */
 int fab_page_find_gid(const struct fab_page *page, uint8_t port_num, const union ibv_gid *gid);
 
+/** fab_page_interface() - the interface of a port's first GID that has one; 0: none */
+uint32_t fab_page_interface(const struct fab_page *page, uint8_t port_num);
+
 #endif
