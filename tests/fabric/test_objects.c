@@ -711,6 +711,43 @@ TEST(group_datagram_arrives_on_the_last_port)
 	rig_close(&rig);
 }
 
+/* The IPv4 header of RoCE v2, in the second half of the GRH. */
+static const struct {
+	uint8_t to[4];
+	int err;
+} received[] = {
+	{ { 10, 77, 0, 1 }, 0 },
+	{ { 239, 1, 2, 3 }, 0 },
+	{ { 10, 77, 0, 99 }, -1 },
+};
+
+TEST_LOOP(address_of_a_received_ipv4_packet_answers_it, 0, 3)
+{
+	static const uint8_t ours[] = { [10] = 0xff, 0xff, 10, 77, 0, 1 };
+	static const uint8_t sender[] = { [10] = 0xff, 0xff, 10, 77, 0, 2 };
+	uint8_t header[GRH_BYTES] = { [20] = 0x45, 0x20, [28] = 7, [32] = 10, 77, 0, 2 };
+	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH };
+	struct ibv_ah_attr attr;
+	struct ibv_grh grh;
+	union ibv_gid gid;
+	struct rig rig;
+
+	memcpy(header + 36, received[_i].to, 4);
+	memcpy(&grh, header, sizeof(grh));
+	rig_open(&rig, &ud);
+	errno = 0;
+	ck_assert_int_eq(ibv_init_ah_from_wc(rig.verbs, 1, &wc, &grh, &attr), received[_i].err);
+	ck_assert_int_eq(errno, received[_i].err ? EINVAL : 0);
+	if (!received[_i].err) {
+		ck_assert_int_eq(ibv_query_gid(rig.verbs, 1, attr.grh.sgid_index, &gid), 0);
+		ck_assert_int_eq(memcmp(&gid, ours, sizeof(ours)), 0);
+		ck_assert_int_eq(memcmp(&attr.grh.dgid, sender, sizeof(sender)), 0);
+		ck_assert_uint_eq(attr.grh.hop_limit, 7);
+		ck_assert_uint_eq(attr.grh.traffic_class, 0x20);
+	}
+	rig_close(&rig);
+}
+
 TEST(address_handle_of_an_unknown_address_is_refused)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };

@@ -12,6 +12,8 @@
 #include "tools/fabric/wire/quirks.h"
 #include "tools/fabric/wire/route.h"
 
+#define IPV4_AT 20 /* in a GRH */
+
 int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 		  union ibv_gid *ret_sgid)
 {
@@ -104,7 +106,7 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 /* RoCE v2, A17.4.5: an IPv4 header is in the second half of the 40 bytes of a GRH. */
 static void gids_of(const struct ibv_grh *grh, union ibv_gid *ret_from, union ibv_gid *ret_to)
 {
-	const uint8_t *v4 = (const uint8_t *)grh + 20;
+	const uint8_t *v4 = (const uint8_t *)grh + IPV4_AT;
 
 	if (grh->version_tclass_flow) {
 		*ret_from = grh->sgid;
@@ -113,6 +115,24 @@ static void gids_of(const struct ibv_grh *grh, union ibv_gid *ret_from, union ib
 	}
 	*ret_from = fab_gid_of_ipv4(v4 + 12);
 	*ret_to = fab_gid_of_ipv4(v4 + 16);
+}
+
+/*
+ * The GID that a packet was sent to, with which its response is sent; of a packet to a group, our
+ * first GID of that type. Return: its index, or -1.
+ */
+static int find_receiver(const struct fab_page *page, uint8_t port_num, const union ibv_gid *to)
+{
+	struct fab_gid entry;
+	uint32_t i;
+
+	if (!fab_gid_is_group(to))
+		return fab_page_find_gid(page, port_num, to);
+	for (i = 0; i < FAB_GIDS; i++)
+		if (fab_page_gid(page, port_num, i, &entry) &&
+		    fab_gid_is_ipv4(&entry.gid) == fab_gid_is_ipv4(to))
+			return (int)i;
+	return -1;
 }
 
 int ibv_init_ah_from_wc(struct ibv_context *verbs, uint8_t port_num, struct ibv_wc *wc,
@@ -130,13 +150,19 @@ int ibv_init_ah_from_wc(struct ibv_context *verbs, uint8_t port_num, struct ibv_
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
 	gids_of(grh, &from, &to);
-	/* The response to a packet to a group has our first GID of that type as source. */
-	index = fab_page_find_gid(page, port_num, &to);
+	index = find_receiver(page, port_num, &to);
+	if (index < 0) {
+		errno = EINVAL;
+		return -1;
+	}
 	ret->is_global = 1;
 	ret->grh.dgid = from;
-	ret->grh.sgid_index = (uint8_t)(index < 0 ? 0 : index);
-	ret->grh.hop_limit = 0xff;
-	if (grh->version_tclass_flow) {
+	ret->grh.sgid_index = (uint8_t)index;
+	if (!grh->version_tclass_flow) {
+		ret->grh.traffic_class = ((const uint8_t *)grh)[IPV4_AT + 1];
+		ret->grh.hop_limit = ((const uint8_t *)grh)[IPV4_AT + 8];
+	} else {
+		ret->grh.hop_limit = 0xff;
 		ret->grh.flow_label = ntohl(grh->version_tclass_flow) & 0xfffff;
 		ret->grh.traffic_class = ntohl(grh->version_tclass_flow) >> 20 & 0xff;
 	}
@@ -147,10 +173,8 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 				     uint8_t port_num)
 {
 	struct ibv_ah_attr attr;
-	int err = ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr);
 
-	if (!err)
-		return ibv_create_ah(pd, &attr);
-	errno = err;
-	return NULL;
+	return ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr)
+		       ? NULL
+		       : ibv_create_ah(pd, &attr);
 }
