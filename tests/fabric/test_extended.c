@@ -332,6 +332,41 @@ TEST(fault_of_the_program_itself_goes_to_its_own_handler)
 	rig_close(&rig);
 }
 
+/* One of two pages is protected. */
+static const struct {
+	int page, protection;
+	unsigned int access;
+	int error;
+} protected[] = {
+	{ 0, PROT_NONE, 0, EFAULT },
+	{ 1, PROT_NONE, 0, EFAULT },
+	{ 0, FOR_READ, IBV_ACCESS_LOCAL_WRITE, EFAULT },
+	{ 1, FOR_READ, IBV_ACCESS_LOCAL_WRITE, EFAULT },
+	{ 1, FOR_READ, IBV_ACCESS_REMOTE_READ, 0 },
+	{ 1, FOR_READ, ODP, 0 },
+};
+
+TEST_LOOP(memory_that_cannot_be_accessed_as_requested_is_not_registered, 0,
+	  (int)(sizeof(protected) / sizeof(protected[0])))
+{
+	char *pages = reserve();
+	struct ibv_mr *mr;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(mprotect(pages, 2 * PAGE, FOR_BOTH), 0);
+	ck_assert_int_eq(
+		mprotect(pages + protected[_i].page * PAGE, PAGE, protected[_i].protection), 0);
+	errno = 0;
+	mr = ibv_reg_mr(rig.pd, pages, 2 * PAGE, protected[_i].access);
+	ck_assert_int_eq(errno, protected[_i].error);
+	ck_assert_int_eq(!mr, !!protected[_i].error);
+	if (mr)
+		ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	ck_assert_int_eq(munmap(pages, 2 * PAGE), 0);
+	rig_close(&rig);
+}
+
 /* --- memory of the device ------------------------------------------------ */
 
 TEST(memory_of_the_device_is_written_by_its_key_and_read_by_copying)

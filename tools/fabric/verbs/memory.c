@@ -141,16 +141,29 @@ static bool populate_pages(uintptr_t at, uint64_t bytes, int advice)
 	return !madvise((void *)first, at + bytes - first, advice);
 }
 
-/* Memory on demand may be unmapped, or read-only. */
-static bool fault_in(const struct fab_mr *mr, uint64_t addr, uint64_t bytes, bool is_write)
+/* Return: false for memory that is unmapped, or whose protection forbids the access. */
+static bool fault_in(const void *addr, uint64_t bytes, bool is_write)
 {
-	uintptr_t at = (uintptr_t)memory_at(mr, addr);
-
-	if (populate_pages(at, bytes, is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+	if (populate_pages((uintptr_t)addr, bytes,
+			   is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return true;
 	/* An older kernel refuses that for any memory, including ours. */
-	return !populate_pages((uintptr_t)mr, sizeof(*mr), MADV_POPULATE_READ) &&
-	       is_mapped((void *)at, bytes);
+	return !populate_pages((uintptr_t)&bytes, sizeof(bytes), MADV_POPULATE_READ) &&
+	       is_mapped(addr, bytes);
+}
+
+/*
+ * As Linux, which wants memory that windows are bound to writable. Looks at the first and the last
+ * page only: others of a large region may never be used.
+ */
+static bool may_register(const char *addr, size_t bytes, unsigned int access)
+{
+	bool is_write = access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return is_range(addr, bytes);
+	return is_mapped(addr, bytes) &&
+	       (!bytes || (fault_in(addr, 1, is_write) && fault_in(addr + bytes - 1, 1, is_write)));
 }
 
 /* IBTA vol. 1, 10.6.3.1: remote write requires local write. */
@@ -187,8 +200,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	struct fab_mr *mr;
 	int err = check_access(access);
 
-	if (!err &&
-	    !(access & IBV_ACCESS_ON_DEMAND ? is_range(addr, length) : is_mapped(addr, length)))
+	if (!err && !may_register(addr, length, access))
 		err = EFAULT;
 	if (err) {
 		errno = err;
@@ -386,7 +398,8 @@ static int prefetch_range(struct fab_context *context, struct ibv_pd *pd, const 
 	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return 0;
 	return memory_contains(mr, sge->addr, sge->length) &&
-			       (!sge->length || fault_in(mr, sge->addr, sge->length, is_write))
+			       (!sge->length ||
+				fault_in(memory_at(mr, sge->addr), sge->length, is_write))
 		       ? 0
 		       : EFAULT;
 }
