@@ -231,7 +231,8 @@ static bool take_frames(struct fab_context *context, deliver_fn *deliver)
 static int join_group(struct fab_qp *qp, const union ibv_gid *mgid)
 {
 	const struct fab_page *page = context_of(qp)->device->page;
-	int fd = udp_out_join(mgid, fab_page_interface(page, (uint8_t)qp->attr.port_num));
+	uint8_t port_num = qp->attr.port_num ? (uint8_t)qp->attr.port_num : 1; /* not in RESET */
+	int fd = udp_out_join(mgid, fab_page_interface(page, port_num));
 
 	if (fd < 0)
 		return -fd;
