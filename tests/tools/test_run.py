@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 import shutil
 import signal
+import subprocess
 import tempfile
 import unittest
 
@@ -61,6 +62,14 @@ class Run(unittest.TestCase):
     def test_the_status_is_the_programs(self):
         self.assertEqual(run("sh", "-c", "exit 42").returncode, 42)
         self.assertEqual(run("sh", "-c", "kill -TERM $$").returncode, -signal.SIGTERM)
+
+    def test_the_program_ignores_sigpipe_if_the_caller_does(self):
+        for restored in True, False:  # Python ignores it, and restores it in a child
+            status = subprocess.run(
+                [HERE["purecm"], "run", "grep", "SigIgn", "/proc/self/status"], check=True,
+                capture_output=True, restore_signals=restored).stdout
+            ignored = int(status.split()[1], 16) >> signal.SIGPIPE - 1 & 1
+            self.assertEqual(ignored, not restored)
 
     def test_no_program_is_a_wrong_command_line(self):
         self.assertEqual(run().returncode, 2)

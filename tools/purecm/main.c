@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	const struct command *command;
 
 	/* The caller may ignore SIGPIPE, but `purecm trace | head` should end silently. */
-	signal(SIGPIPE, SIG_DFL);
+	command_sigpipe = signal(SIGPIPE, SIG_DFL);
 	if (argc < 2) {
 		print_usage(stderr);
 		return STATUS_USAGE;

@@ -240,7 +240,7 @@ int run_main(int argc, char **argv)
 		return STATUS_FAILED;
 	if (check_program(run.program[0]))
 		return STATUS_CANNOT_RUN;
-	execvp(run.program[0], run.program);
+	command_exec(run.program[0], run.program);
 	err = errno;
 	complain("%s: %s", run.program[0], strerror(err));
 	return err == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;

@@ -129,7 +129,7 @@ static int run_script(const struct script *script, char **argv)
 		return STATUS_FAILED;
 	snprintf(program, sizeof(program), "%s/%s", folder, script->parts[0]);
 	setenv("PURECM_PROGRAM", script->shown, 1);
-	execv(program, argv);
+	command_exec(program, argv);
 	complain("%s: %s%s", program, strerror(errno), errno == ENOENT ? "; it needs python3" : "");
 	return STATUS_FAILED;
 }
@@ -142,7 +142,7 @@ int export_main(int argc, char **argv)
 	(void)argc;
 	if (!err) {
 		strcat(program, "/purecm-export");
-		execv(program, argv);
+		command_exec(program, argv);
 		err = -errno;
 	}
 	complain("purecm-export, beside purecm: %s", strerror(-err));

@@ -234,6 +234,14 @@ void command_catch_end(void)
 	sigaction(SIGTERM, &action, NULL);
 }
 
+void (*command_sigpipe)(int) = SIG_DFL;
+
+int command_exec(const char *program, char **argv)
+{
+	signal(SIGPIPE, command_sigpipe);
+	return execvp(program, argv);
+}
+
 void command_sleep(double s)
 {
 	const struct timespec time = { .tv_sec = (time_t)s,

@@ -125,6 +125,12 @@ void command_color(enum command_color color);
 void command_catch_end(void);
 extern volatile sig_atomic_t command_is_over;
 
+/* How the caller handles SIGPIPE. */
+extern void (*command_sigpipe)(int);
+
+/** command_exec() - like execvp(), with the caller's handling of SIGPIPE */
+int command_exec(const char *program, char **argv);
+
 /** command_sleep() - sleep for seconds, or until a signal */
 void command_sleep(double s);
 
