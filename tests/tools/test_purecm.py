@@ -193,6 +193,16 @@ class Sources(unittest.TestCase):
                 self.assertEqual(text_of(command, packed.name),
                                  text_of(command, capture("connect")))
 
+    def test_a_file_is_written_only_if_the_input_can_be_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file, link = Path(folder) / "file", Path(folder) / "link"
+            file.write_bytes(capture("connect").read_bytes())
+            link.symlink_to(file)
+            for words in (("-r", file), ("-r", link), (f"--kernel={link}",), ("-r", "/nowhere/x")):
+                done = purecm("trace", *words, "-w", file)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertEqual(file.read_bytes(), capture("connect").read_bytes(), words)
+
     def test_an_interface_that_is_not_there_is_named(self):
         done = purecm("trace", "-i", "nope0")
         self.assertEqual(done.returncode, 1)

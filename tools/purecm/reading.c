@@ -265,21 +265,24 @@ int reading_source(struct source *source, bool with_probes, reading_take *take, 
 	return n_left_out && !got ? SOURCE_CUT : got;
 }
 
+int reading_open(const struct reading *reading, struct source **ret)
+{
+	if (reading->interface)
+		return capture_open_live(reading->interface, ret);
+	if (reading->file)
+		return capture_open(reading->file, ret);
+	if (reading->kernel)
+		return kernel_open(reading->kernel_file, ret);
+	if (reading->recorded)
+		return recorded_open(reading->pid, ret);
+	return tracer_open(reading->pid, ret);
+}
+
 int reading_run(const struct reading *reading, reading_take *take, void *arg)
 {
 	struct source *source;
-	int err;
+	int err = reading_open(reading, &source);
 
-	if (reading->interface)
-		err = capture_open_live(reading->interface, &source);
-	else if (reading->file)
-		err = capture_open(reading->file, &source);
-	else if (reading->kernel)
-		err = kernel_open(reading->kernel_file, &source);
-	else if (reading->recorded)
-		err = recorded_open(reading->pid, &source);
-	else
-		err = tracer_open(reading->pid, &source);
 	if (err)
 		return err;
 	err = reading_source(source, reading->probes, take, arg);

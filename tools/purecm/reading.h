@@ -62,6 +62,14 @@ typedef int reading_take(void *arg, const struct observation *observation);
  */
 int reading_source(struct source *source, bool with_probes, reading_take *take, void *arg);
 
+/**
+ * reading_open() - open the selected source
+ * @ret: to be released with its close()
+ *
+ * Return: 0; -errno, after an error message.
+ */
+int reading_open(const struct reading *reading, struct source **ret);
+
 /** reading_run() - read the selected source, as reading_source() does */
 int reading_run(const struct reading *reading, reading_take *take, void *arg);
 

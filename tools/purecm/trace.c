@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/purecm/subcommand.h"
 #include "tools/purecm/pcapng.h"
@@ -195,14 +196,35 @@ static show_function *choose_show(const struct trace *trace)
 	return trace->write ? NULL : show_line;
 }
 
+/* Writing a file replaces it. */
+static bool is_same_file(const char *input, const char *output)
+{
+	struct stat in, out;
+
+	return input && output && !stat(input, &in) && !stat(output, &out) && S_ISREG(in.st_mode) &&
+	       in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+}
+
 static int run_trace(struct trace *trace)
 {
-	int err = read_ahead(trace);
+	struct source *source;
+	int err;
 
-	if (!err && trace->write)
+	if (is_same_file(trace->reading.file, trace->write) ||
+	    is_same_file(trace->reading.kernel_file, trace->write)) {
+		complain("%s is read; write to another file", trace->write);
+		return -EINVAL;
+	}
+	err = read_ahead(trace);
+	if (!err)
+		err = reading_open(&trace->reading, &source);
+	if (err)
+		return err;
+	if (trace->write)
 		err = pcapng_open(trace->write, &trace->file);
 	if (!err)
-		err = reading_run(&trace->reading, take_observation, trace);
+		err = reading_source(source, trace->reading.probes, take_observation, trace);
+	source->close(source);
 	if (pcapng_close(trace->file) && !err)
 		err = -EIO;
 	return err;
