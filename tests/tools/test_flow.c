@@ -242,7 +242,7 @@ START_TEST(wrapped_packets_are_found)
 	struct observation made = { .src = a, .dst = b, .src_qpn = 0x77, .pkey = 0x8001 },
 			   got = { 0 };
 	uint8_t packet[WRAP_BYTES_MAX];
-	int link_type;
+	enum link_type link_type = LINK_ETHERNET;
 	size_t bytes;
 
 	if (_i == 1) {
@@ -250,15 +250,38 @@ START_TEST(wrapped_packets_are_found)
 	} else if (_i == 2) {
 		made.src = observation_gid_of_lid(3);
 		made.dst = observation_gid_of_lid(4);
+		made.network = NETWORK_INFINIBAND;
+		link_type = LINK_ERF;
 	}
 	memset(made.mad, MAD_CLASS_CM, MAD_BYTES);
-	bytes = wrap_mad(&made, packet, &link_type);
+	bytes = wrap_mad(&made, link_type, packet);
 	ck_assert_int_eq(frame_find_mad(link_type, packet, bytes, &got), 1);
 	ck_assert_mem_eq(&got.src, &made.src, sizeof(made.src));
 	ck_assert_mem_eq(&got.dst, &made.dst, sizeof(made.dst));
 	ck_assert_mem_eq(got.mad, made.mad, MAD_BYTES);
 	ck_assert_uint_eq(got.src_qpn, 0x77);
 	ck_assert_uint_eq(got.pkey, 0x8001);
+}
+END_TEST
+
+START_TEST(wrapped_messages_of_a_recording_keep_their_network)
+{
+	const struct trace_entry seen = {
+		.way = _i & 1 ? PORTD_RECEIVED : PORTD_SENT,
+		.path = { .dlid = _i < 4 ? 7 : 0, .grh = _i & 2, .dgid = b },
+		.local_gid = a,
+		.mad = { [1] = MAD_CLASS_CM }
+	};
+	struct observation made, got = { 0 };
+	uint8_t packet[WRAP_BYTES_MAX];
+	size_t bytes;
+
+	recorded_observe(&seen, &made);
+	bytes = wrap_mad(&made, LINK_ERF, packet);
+	ck_assert_int_eq(frame_find_mad(LINK_ERF, packet, bytes, &got), 1);
+	ck_assert_int_eq(got.network, made.network);
+	ck_assert_mem_eq(&got.src, &made.src, sizeof(made.src));
+	ck_assert_mem_eq(&got.dst, &made.dst, sizeof(made.dst));
 }
 END_TEST
 
@@ -318,6 +341,7 @@ static Suite *flow_suite(void)
 	tcase_add_test(tcase, excess_packets_are_skipped);
 	tcase_add_loop_test(tcase, every_text_names_known_facts, 0, count_advice());
 	tcase_add_loop_test(tcase, wrapped_packets_are_found, 0, 3);
+	tcase_add_loop_test(tcase, wrapped_messages_of_a_recording_keep_their_network, 0, 8);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -13,6 +13,7 @@ import tarfile
 import tempfile
 import unittest
 
+import mads
 from running import HERE, capture, main, purecm, text_of
 
 PARTS = {"doctor.txt", "explain.txt", "messages.pcapng", "stat.json", "stat.txt", "trace.txt",
@@ -115,6 +116,15 @@ class Masked(unittest.TestCase):
         trace = text_of("trace", "-v", "-r", "-", stdin=parts["messages.pcapng"])
         self.assertEqual(set(IP4.findall(trace.encode())), {b"198.18.0.1", b"198.18.0.2"})
         self.assertIn(b"198.18.0.2", parts["doctor.txt"])
+
+    def test_messages_of_infiniband_stay_so(self):
+        with tempfile.NamedTemporaryFile() as file:
+            frame = mads.lrh(3, 4, mads.grh("fe80::3", "fe80::4", mads.bth(mads.req())), True)
+            file.write(mads.pcap([(0, frame), (6.1, frame)], mads.INFINIBAND))
+            file.flush()
+            parts = report("--mask", "-r", file.name)
+        self.assertIn(b"ibstat", parts["explain.txt"])
+        self.assertEqual(len(messages(parts["messages.pcapng"])), 2)
 
     def test_private_data_of_programs_is_left_out(self):
         trace = text_of("trace", "-v", "-r", "-", stdin=report(

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/purecm/subcommand.h"
 #include "tools/purecm/observation.h"
 
@@ -128,6 +129,15 @@ static void put_packet(struct pcapng *pcapng, unsigned int interface, uint64_t t
 	put_u32(pcapng, bytes);
 }
 
+/* libpcap reads no file with several link types. tshark reads InfiniBand as ERF only. */
+static enum link_type wrapping_of(const struct pcapng *pcapng,
+				  const struct observation *observation)
+{
+	if (pcapng->n_links)
+		return (enum link_type)pcapng->link_type[0];
+	return observation->network == NETWORK_INFINIBAND ? LINK_ERF : LINK_ETHERNET;
+}
+
 void pcapng_put(struct pcapng *pcapng, const struct observation *observation, const char *comment)
 {
 	const uint8_t *frame = observation->frame;
@@ -136,8 +146,9 @@ void pcapng_put(struct pcapng *pcapng, const struct observation *observation, co
 	uint8_t wrapped[WRAP_BYTES_MAX];
 
 	if (!frame) {
+		link_type = wrapping_of(pcapng, observation);
 		frame = wrapped;
-		bytes = wrap_mad(observation, wrapped, &link_type);
+		bytes = wrap_mad(observation, link_type, wrapped);
 	}
 	put_packet(pcapng, interface_of(pcapng, link_type), observation->time_ns, frame,
 		   (uint32_t)bytes, comment);
@@ -190,16 +201,23 @@ int pcapng_close(struct pcapng *pcapng)
 #define IP4_BYTES    20
 #define UDP_BYTES    8
 #define LRH_BYTES    8
+#define GRH_BYTES    40
+#define ERF_BYTES    16
+#define ERF_VARYING  4 /* length of records */
+#define ERF_TYPE_ETH 2
+#define ERF_TYPE_IB  21
 #define BTH_BYTES    12
 #define DETH_BYTES   8
 #define ICRC_BYTES   4
 #define ROCE_BYTES   (UDP_BYTES + BTH_BYTES + DETH_BYTES + MAD_BYTES + ICRC_BYTES)
-#define LRH_WORDS    ((LRH_BYTES + BTH_BYTES + DETH_BYTES + MAD_BYTES + ICRC_BYTES) / 4)
+#define IB_BYTES     (BTH_BYTES + DETH_BYTES + MAD_BYTES + ICRC_BYTES)
 #define PROTO_UDP    17
+#define PROTO_IB     27
 #define HOP_LIMIT    64
 #define UD_SEND_ONLY 0x64
 #define QPN_GSI	     1
 #define LNH_LOCAL    2
+#define LNH_GLOBAL   3
 #define SPORT	     0xc000 /* of RoCE v2: any port from here on */
 
 static const uint8_t qkey_gsi[4] = { 0x80, 0x01 };
@@ -251,9 +269,11 @@ static uint8_t *put_ip4(uint8_t *at, const struct observation *observation)
 	return ip + IP4_BYTES;
 }
 
-static uint8_t *put_ip6(uint8_t *at, const struct observation *observation)
+/* A GRH has the same layout. */
+static uint8_t *put_ip6(uint8_t *at, const struct observation *observation, unsigned int bytes,
+			uint8_t next_header)
 {
-	const uint8_t head[8] = { 0x60, [4] = ROCE_BYTES >> 8, ROCE_BYTES & 0xff, PROTO_UDP,
+	const uint8_t head[8] = { 0x60, [4] = (uint8_t)(bytes >> 8), (uint8_t)bytes, next_header,
 				  HOP_LIMIT };
 
 	at = put_bytes(at, head, sizeof(head));
@@ -269,20 +289,26 @@ static uint8_t *put_roce(uint8_t *at, const struct observation *observation)
 
 	memset(at, 0, MAC_BYTES);
 	at = put16(at + MAC_BYTES, ip4 ? 0x0800 : 0x86dd);
-	at = ip4 ? put_ip4(at, observation) : put_ip6(at, observation);
+	at = ip4 ? put_ip4(at, observation) : put_ip6(at, observation, ROCE_BYTES, PROTO_UDP);
 	at = put16(at, SPORT);
 	at = put16(at, ROCE_UDP_PORT);
 	at = put16(at, ROCE_BYTES);
 	return put16(at, 0);
 }
 
-static uint8_t *put_lrh(uint8_t *at, const struct observation *observation)
+/* An end without a LID has a GID, which needs a GRH; there, a LID is its substitute. */
+static uint8_t *put_infiniband(uint8_t *at, const struct observation *observation)
 {
+	const uint16_t dlid = observation_lid(&observation->dst);
+	const uint16_t slid = observation_lid(&observation->src);
+	const bool is_local = dlid && slid;
+
 	at[0] = 0;
-	at[1] = LNH_LOCAL;
-	at = put16(at + 2, observation_lid(&observation->dst));
-	at = put16(at, LRH_WORDS);
-	return put16(at, observation_lid(&observation->src));
+	at[1] = is_local ? LNH_LOCAL : LNH_GLOBAL;
+	at = put16(at + 2, dlid);
+	at = put16(at, (LRH_BYTES + (is_local ? 0 : GRH_BYTES) + IB_BYTES) / 4);
+	at = put16(at, slid);
+	return is_local ? at : put_ip6(at, observation, IB_BYTES, PROTO_IB);
 }
 
 static uint8_t *put_bth(uint8_t *at, const struct observation *observation)
@@ -296,17 +322,40 @@ static uint8_t *put_bth(uint8_t *at, const struct observation *observation)
 	return put24(at, observation->src_qpn);
 }
 
-size_t wrap_mad(const struct observation *observation, uint8_t ret_packet[WRAP_BYTES_MAX],
-		int *ret_link_type)
+/* @bytes: of the whole record */
+static void put_erf(uint8_t *erf, const struct observation *observation, uint8_t type, size_t bytes)
 {
-	const bool has_lids = observation_lid(&observation->src) &&
-			      observation_lid(&observation->dst);
-	uint8_t *at = has_lids ? put_lrh(ret_packet, observation)
-			       : put_roce(ret_packet, observation);
+	const uint64_t s = observation->time_ns / CLOCK_NS_PER_S;
+	const uint64_t ns = observation->time_ns % CLOCK_NS_PER_S;
+	const uint64_t time = s << 32 | (ns << 32) / CLOCK_NS_PER_S;
+	unsigned int i;
 
+	memset(erf, 0, ERF_BYTES);
+	for (i = 0; i < 8; i++)
+		erf[i] = (uint8_t)(time >> 8 * i);
+	erf[8] = type;
+	erf[9] = ERF_VARYING;
+	put16(erf + 10, (unsigned int)bytes);
+	put16(erf + 14, (unsigned int)bytes - ERF_BYTES);
+}
+
+size_t wrap_mad(const struct observation *observation, enum link_type link_type,
+		uint8_t ret_packet[WRAP_BYTES_MAX])
+{
+	const bool is_erf = link_type == LINK_ERF;
+	const bool is_infiniband = is_erf && observation->network == NETWORK_INFINIBAND;
+	uint8_t *at = ret_packet + (is_erf ? ERF_BYTES : 0);
+
+	if (is_infiniband)
+		at = put_infiniband(at, observation);
+	else
+		at = put_roce(is_erf ? put16(at, 0) : at, observation);
 	at = put_bth(at, observation);
 	at = put_bytes(at, observation->mad, MAD_BYTES);
 	memset(at, 0, ICRC_BYTES);
-	*ret_link_type = has_lids ? LINK_INFINIBAND : LINK_ETHERNET;
-	return (size_t)(at + ICRC_BYTES - ret_packet);
+	at += ICRC_BYTES;
+	if (is_erf)
+		put_erf(ret_packet, observation, is_infiniband ? ERF_TYPE_IB : ERF_TYPE_ETH,
+			(size_t)(at - ret_packet));
+	return (size_t)(at - ret_packet);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes pcapng: captured packets, and other MADs as RoCE v2 over Ethernet, so that tshark can
- * decode them. Each has a comment with the connection and its states.
+ * Writes pcapng: captured packets, and other MADs as RoCE v2 over Ethernet, or, if the first is of
+ * InfiniBand, as records of ERF, so that tshark can decode them. Each has a comment with the
+ * connection and its states.
  */
 #ifndef TOOLS_PURECM_PCAPNG_H
 #define TOOLS_PURECM_PCAPNG_H
@@ -38,15 +39,13 @@ int pcapng_close(struct pcapng *file);
 
 /**
  * wrap_mad() - make a packet
- * @observation:      GIDs that are IP addresses make RoCE v2 over Ethernet, LIDs an InfiniBand
- *                    packet
- * @ret_packet:    the packet; link addresses and the invariant CRC are unknown, and zero
- * @ret_link_type: its link type
+ * @link_type:  LINK_ERF: InfiniBand stays InfiniBand; LINK_ETHERNET: everything as RoCE v2
+ * @ret_packet: link addresses and the invariant CRC are unknown, and zero
  *
  * Return: size of the packet in bytes.
  */
-size_t wrap_mad(const struct observation *observation, uint8_t ret_packet[WRAP_BYTES_MAX],
-		int *ret_link_type);
+size_t wrap_mad(const struct observation *observation, enum link_type link_type,
+		uint8_t ret_packet[WRAP_BYTES_MAX]);
 
 /** check_sum() - the checksum of IP and ICMP; @n: even */
 uint16_t check_sum(const uint8_t *bytes, size_t n);
