@@ -8,10 +8,12 @@ What it shows of connections is tested on the soft fabric, tests/fabric/stat.py.
 import os
 from pathlib import Path
 import struct
+import subprocess
+import sys
 import tempfile
 import unittest
 
-from running import cmportd_that, main, purecm
+from running import HERE, cmportd_that, main, purecm
 
 KERNEL = Path("/sys/module/rdma_cm")
 REPLY = 14  # type of record, lib/portd/proto/proto.h
@@ -73,6 +75,30 @@ class Stat(unittest.TestCase):
                       ["--wait", "-1"], ["--port", "0"], ["--state", "closed"], ["--peer", "x"],
                       ["--prometheus", "--json"], ["--prometheus", "--watch"]):
             self.assertEqual(stat(*words).returncode, 2, words)
+
+    # A FIFO that only its reader has open, in a mount that is no longer in any folder.
+    FIFO = '''
+import os, subprocess, sys
+subprocess.run(["mount", "-t", "tmpfs", "none", sys.argv[1]], check=True)
+path = sys.argv[1] + "/memfd:purecm-sockets"
+os.mkfifo(path)
+fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+subprocess.run(["umount", "-l", sys.argv[1]], check=True)
+done = subprocess.run([sys.argv[2], "stat", "--sockets", "--pid", str(os.getpid())], check=False,
+                      timeout=30)
+sys.exit(done.returncode)
+'''
+
+    def test_a_fifo_with_the_name_of_a_list_of_sockets_is_left_alone(self):
+        inside = ["unshare", "-rm"]
+        if subprocess.run([*inside, "true"], check=False).returncode:
+            self.skipTest("no namespaces can be made here")
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([*inside, sys.executable, "-c", self.FIFO, folder,
+                                   Path(HERE["purecm"]).resolve()], check=False, text=True,
+                                  capture_output=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("has no connection of purecm's sockets", done.stderr)
 
     def test_output_that_cannot_be_written_is_an_error(self):
         with open("/dev/full", "wb") as full:

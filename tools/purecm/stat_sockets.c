@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -100,14 +101,17 @@ static bool read_roster(struct process *process)
 	snprintf(path, sizeof(path), "/proc/%u/fd", process->id.pid);
 	folder = opendir(path);
 	while (folder && !found && (entry = readdir(folder))) {
+		struct stat file;
 		int fd;
 
 		if (readlinkat(dirfd(folder), entry->d_name, target, sizeof(target)) <
 			    (ssize_t)strlen(LINK) ||
 		    memcmp(target, LINK, strlen(LINK)) != 0)
 			continue;
-		fd = openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC);
-		found = fd >= 0 &&
+		/* Any file can have this name, and opening a FIFO would wait for its writer. */
+		fd = openat(dirfd(folder), entry->d_name,
+			    O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		found = fd >= 0 && !fstat(fd, &file) && S_ISREG(file.st_mode) &&
 			pread(fd, &process->roster, sizeof(process->roster), 0) ==
 				(ssize_t)sizeof(process->roster) &&
 			process->roster.version == ROSTER_VERSION &&
