@@ -150,6 +150,22 @@ class Firewall(unittest.TestCase):
         self.assertEqual(self.verdict(CHAIN % "drop" + ACCEPTS), "ok")
         self.assertEqual(self.verdict(CHAIN % "accept"), "ok")
 
+    def test_counters_are_no_ports(self):
+        counter = "counter packets 14791 bytes 4791 "
+        self.assertEqual(self.verdict(CHAIN % "drop" + f"\t\ttcp dport 2 {counter}accept\n"), "bad")
+        self.assertEqual(self.verdict(CHAIN % "accept" + f"\t\ttcp dport 2 {counter}drop\n"), "ok")
+        self.assertEqual(self.verdict(CHAIN % "accept" + f"\t\t{counter}drop\n"), "bad")
+        self.assertEqual(self.verdict("[4791:640] -A INPUT -j DROP\n"), "bad")
+        self.assertEqual(self.verdict(":INPUT ACCEPT [4791:640]\n"), "ok")
+
+    def test_sets_and_ranges_may_contain_the_port(self):
+        for ports, verdict in (("{ 53, 4791 }", "ok"), ("4000-5000", "ok"), ("{ 5, 14791 }", "bad"),
+                               ("{ 53, 4000-4790, 47910 }", "bad")):
+            rules = CHAIN % "drop" + f"\t\tudp dport {ports} accept\n"
+            self.assertEqual(self.verdict(rules), verdict, rules)
+        self.assertEqual(self.verdict(":INPUT DROP [0:0]\n-A INPUT -p udp -m multiport --dports "
+                                      "53,4000:5000 -j ACCEPT\n"), "ok")
+
     def test_who_may_not_ask_is_told(self):
         found = self.said("", status=1)
         self.assertEqual(found["verdict"], "note")

@@ -3,8 +3,10 @@
  * Checks of the environment of RDMA on this host: packet filters, namespaces, limits. Part of
  * checkup.h.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,6 +14,7 @@
 
 #include "base/fd.h"
 #include "tools/purecm/checkup.h"
+#include "tools/purecm/observation.h"
 
 #define ROCE_PORT      "4791"
 #define LINE_BYTES     512
@@ -78,7 +81,42 @@ static bool is_for_all(const char *line)
 	return false;
 }
 
-static void take_rule(const char *line, struct rules *rules)
+/* Removes "counter packets 8 bytes 640 " and "[8:640] ", which may contain any number. */
+static void cut_counters(char *line)
+{
+	int n;
+
+	while (*line) {
+		n = 0;
+		sscanf(line, "counter packets %*u bytes %*u %n", &n);
+		if (!n)
+			sscanf(line, "[%*u:%*u] %n", &n);
+		if (n)
+			memmove(line, line + n, strlen(line + n) + 1);
+		else
+			line++;
+	}
+}
+
+/* Whether the ports after dport include RoCE's: "4791", "{ 53, 4000-5000 }", "53,4000:5000". */
+static bool is_for_roce(const char *line)
+{
+	const char *at = strstr(line, "dport");
+	unsigned long first, last;
+	char *end;
+
+	at = at ? at + strcspn(at, " ") : "";
+	for (at += strspn(at, " {"); isdigit((unsigned char)*at); at = end + strspn(end, " ,")) {
+		first = last = strtoul(at, &end, 10);
+		if (*end == '-' || *end == ':')
+			last = strtoul(end + 1, &end, 10);
+		if (first <= ROCE_UDP_PORT && ROCE_UDP_PORT <= last)
+			return true;
+	}
+	return false;
+}
+
+static void take_rule(char *line, struct rules *rules)
 {
 	static const char *const refuse[] = { "drop", "reject", "DROP", "REJECT", NULL };
 	static const char *const let_in[] = { "accept", "ACCEPT", NULL };
@@ -86,9 +124,10 @@ static void take_rule(const char *line, struct rules *rules)
 					      NULL };
 
 	line += strspn(line, " \t");
+	cut_counters(line);
 	take_name(line, "table ", rules->table);
 	take_name(line, "chain ", rules->chain);
-	if (strstr(line, ROCE_PORT)) {
+	if (is_for_roce(line)) {
 		if (has_word(line, refuse))
 			take_refusal(line, rules);
 		rules->accepts_roce |= has_word(line, let_in);
