@@ -193,6 +193,19 @@ class Sources(unittest.TestCase):
                 self.assertEqual(text_of(command, packed.name),
                                  text_of(command, capture("connect")))
 
+    def test_a_capture_may_come_through_a_fifo(self):
+        """Opened twice, it loses what was written in between."""
+        expected = text_of("trace", "-r", capture("connect"))
+        with tempfile.TemporaryDirectory() as folder:
+            fifo = Path(folder) / "fifo"
+            os.mkfifo(fifo)
+            for _ in range(20):
+                with subprocess.Popen(["timeout", "30", "dd", f"if={capture('connect')}",
+                                       f"of={fifo}", "status=none"]) as writer:
+                    done = subprocess.run(["timeout", "30", HERE["purecm"], "trace", "-r", fifo],
+                                          check=False, capture_output=True, text=True)
+                self.assertEqual((done.stdout, writer.returncode), (expected, 0), done.stderr)
+
     def test_a_file_is_written_only_if_the_input_can_be_read(self):
         with tempfile.TemporaryDirectory() as folder:
             file, link = Path(folder) / "file", Path(folder) / "link"

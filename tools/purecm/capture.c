@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -151,12 +152,17 @@ static int begin_capture(struct capture *capture, const char *name, int err, str
 	return 0;
 }
 
-/* Return: the decompressed content of a gzip file; NULL if it is not a gzip file. */
+/*
+ * Return: the decompressed content of a gzip file; NULL if it is not a gzip file. A pipe could not
+ * be opened a second time.
+ */
 static FILE *unpack(const char *path)
 {
 	static const uint8_t magic[2] = { 0x1f, 0x8b };
 	uint8_t head[sizeof(magic)];
-	int ends[2], fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat file;
+	const bool is_regular = !stat(path, &file) && S_ISREG(file.st_mode);
+	int ends[2], fd = is_regular ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	const bool is_packed = fd >= 0 && pread(fd, head, sizeof(head), 0) == sizeof(head) &&
 			       memcmp(head, magic, sizeof(magic)) == 0;
 	FILE *content = NULL;
