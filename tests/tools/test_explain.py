@@ -201,6 +201,14 @@ class FromOneSide(unittest.TestCase):
 
 
 class Closing(unittest.TestCase):
+    def test_a_trace_that_ends_with_a_disconnect_says_so(self):
+        closing = (*opened(), (1, "<", mads.dreq(0x200, 0x100, 0x11)))
+        self.assertEqual(last(*closing)["remedy"], "Capture for longer.")
+        for later in ((2, "<", mads.dreq(0x200, 0x100, 0x11)),
+                      (9, ">", mads.sidr_req(port=9))):
+            said = explained(mads.story(*closing, later))[0]
+            self.assertIn("does not answer", said["what"])
+
     def test_a_disconnect_without_an_answer(self):
         said = last(*opened(), (1, "<", mads.dreq(0x200, 0x100, 0x11)))
         self.assertEqual(said["outcome"], "unclosed")

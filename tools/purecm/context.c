@@ -32,6 +32,8 @@ bool context_got_mra(const struct context *context)
 
 static bool was_repeated(const struct flow *flow)
 {
+	if (flow->outcome == FLOW_CLOSING)
+		return flow_seen(flow, CM_ATTR_DREQ)->count > 1;
 	return flow_seen(flow, CM_ATTR_REQ)->count > 1 || flow_seen(flow, CM_ATTR_REP)->count > 1 ||
 	       flow_seen(flow, CM_ATTR_SIDR_REQ)->count > 1;
 }

@@ -38,6 +38,9 @@ function question.got_mra(flow)
 end
 
 local function was_repeated(flow)
+  if flow.outcome == "CLOSING" then
+    return count_of(flow, "DREQ") > 1
+  end
   return count_of(flow, "REQ") > 1 or count_of(flow, "REP") > 1 or count_of(flow, "SIDR_REQ") > 1
 end
 
