@@ -2,8 +2,13 @@
 /* Flows and texts of purecm, by calling its functions: cases that the program does not reach. */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tools/purecm/advice.h"
 #include "tools/purecm/observation.h"
@@ -285,6 +290,65 @@ START_TEST(wrapped_messages_of_a_recording_keep_their_network)
 }
 END_TEST
 
+static void record(const char *path, uint32_t comm_id, bool is_rejected)
+{
+	struct cm_msg msgs[2];
+	struct trace_entry *entry;
+	struct trace_ring ring;
+	int i;
+
+	cm_msg_init(&msgs[0], CM_ATTR_REQ, 1);
+	msgs[0].req.local_comm_id = comm_id;
+	cm_msg_init(&msgs[1], CM_ATTR_REJ, 1);
+	msgs[1].rej.remote_comm_id = comm_id;
+	ck_assert_int_eq(trace_ring_open(&ring, open(path, O_RDWR | O_CREAT, 0600), 2), 0);
+	for (i = 0; i < 1 + is_rejected; i++) {
+		entry = trace_ring_begin(&ring);
+		entry->time_ns = (uint64_t)i + 1;
+		entry->way = i ? PORTD_RECEIVED : PORTD_SENT;
+		entry->local_gid = a;
+		entry->path.grh = true;
+		entry->path.dgid = b;
+		cm_msg_encode(&msgs[i], entry->mad);
+		trace_ring_end(&ring);
+	}
+	trace_ring_fini(&ring);
+}
+
+/* The recording is replaced once it is open. Writing to a FIFO waits for its reader. */
+START_TEST(outcomes_of_a_recording_are_those_of_its_messages)
+{
+	char folder[] = "/tmp/purecm-test-XXXXXX", lines[4096];
+	const char *argv[] = { "trace", "--recorded", "--outcome=rejected", "--json", "-w",
+			       "fifo",	NULL };
+	int status, n = 0, ends[2], events = inotify_init();
+	ssize_t bytes;
+	pid_t child;
+
+	ck_assert(mkdtemp(folder) && !chdir(folder) && !pipe(ends) && !mkfifo("fifo", 0600));
+	setenv("PURECM_SOCKET", strcat(strcpy(lines, folder), "/socket"), 1);
+	record("socket.recorded", 7, true);
+	ck_assert_int_ge(inotify_add_watch(events, "socket.recorded", IN_OPEN), 0);
+	child = fork();
+	if (child == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		exit(trace_main(6, (char **)(uintptr_t)argv));
+	}
+	close(ends[1]);
+	ck_assert_int_gt(read(events, lines, sizeof(lines)), 0);
+	record("later", 8, false);
+	ck_assert(!rename("later", "socket.recorded"));
+	ck_assert_int_ge(open("fifo", O_RDONLY), 0);
+	while ((bytes = read(ends[0], lines, sizeof(lines))) > 0)
+		while (bytes--)
+			n += lines[bytes] == '\n';
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(n, 2);
+	ck_assert(!remove("socket.recorded") && !remove("fifo") && !rmdir(folder));
+}
+END_TEST
+
 #define N_SAID (N_KEPT * 2)
 
 static int repeat_message(struct source *source, struct observation *ret)
@@ -340,6 +404,7 @@ static Suite *flow_suite(void)
 	tcase_add_test(tcase, excess_flow_is_an_error_without_a_limit);
 	tcase_add_test(tcase, excess_packets_are_skipped);
 	tcase_add_loop_test(tcase, every_text_names_known_facts, 0, count_advice());
+	tcase_add_test(tcase, outcomes_of_a_recording_are_those_of_its_messages);
 	tcase_add_loop_test(tcase, wrapped_packets_are_found, 0, 3);
 	tcase_add_loop_test(tcase, wrapped_messages_of_a_recording_keep_their_network, 0, 8);
 	suite_add_tcase(suite, tcase);

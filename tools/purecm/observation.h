@@ -111,6 +111,9 @@ int tracer_open(uint32_t pid, struct source **ret);
  */
 int recorded_open(uint32_t pid, struct source **ret);
 
+/** recorded_rewind() - begin again with the first of the messages that recorded_open() has found */
+void recorded_rewind(struct source *source);
+
 /**
  * kernel_open() - trace the kernel's connection manager by its tracepoints, as messages
  * @path: lines saved from tracefs, "-" for standard input; NULL: live

@@ -326,15 +326,27 @@ static int take_flow(void *arg, const struct observation *observation)
 	return flows_take(arg, observation, &msg, &step);
 }
 
-int reading_flows(const struct reading *reading, struct flows **ret)
+int reading_source_flows(struct source *source, bool with_probes, struct flows **ret)
 {
 	struct flows *flows = flows_new(FLOWS_MAX, false);
-	int err = flows ? reading_run(reading, take_flow, flows) : -ENOMEM;
+	int err = flows ? reading_source(source, with_probes, take_flow, flows) : -ENOMEM;
 
 	if (err && err != SOURCE_CUT)
 		flows_free(flows);
 	else
 		*ret = flows;
+	return err;
+}
+
+int reading_flows(const struct reading *reading, struct flows **ret)
+{
+	struct source *source;
+	int err = reading_open(reading, &source);
+
+	if (err)
+		return err;
+	err = reading_source_flows(source, reading->probes, ret);
+	source->close(source);
 	return err;
 }
 

@@ -73,6 +73,9 @@ int reading_open(const struct reading *reading, struct source **ret);
 /** reading_run() - read the selected source, as reading_source() does */
 int reading_run(const struct reading *reading, reading_take *take, void *arg);
 
+/** reading_source_flows() - as reading_flows(), of a source as reading_source() */
+int reading_source_flows(struct source *source, bool with_probes, struct flows **ret);
+
 /**
  * reading_flows() - read the flows of the selected source
  * @ret: to be released with flows_free(), also after SOURCE_CUT

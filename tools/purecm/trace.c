@@ -167,18 +167,18 @@ static int take_observation(void *arg, const struct observation *observation)
 /* --- all of them --------------------------------------------------------- */
 
 /* Outcomes are known only after the last message, which requires a first pass. */
-static int read_ahead(struct trace *trace)
+static int read_ahead(struct trace *trace, struct source *source)
 {
 	int err;
 
 	if (!trace->reading.filter.outcomes)
 		return 0;
-	if (reading_is_once(&trace->reading)) {
-		complain("--outcome reads a capture twice, which %s does not allow; name a file",
-			 reading_name(&trace->reading));
-		return -EINVAL;
+	if (trace->reading.recorded) {
+		err = reading_source_flows(source, trace->reading.probes, &trace->known);
+		recorded_rewind(source);
+	} else {
+		err = reading_flows(&trace->reading, &trace->known);
 	}
-	err = reading_flows(&trace->reading, &trace->known);
 	return err == SOURCE_CUT ? 0 : err; /* the second pass reaches that end too */
 }
 
@@ -205,22 +205,34 @@ static bool is_same_file(const char *input, const char *output)
 	       in.st_dev == out.st_dev && in.st_ino == out.st_ino;
 }
 
-static int run_trace(struct trace *trace)
+static int check_input(const struct trace *trace)
 {
-	struct source *source;
-	int err;
+	const struct reading *reading = &trace->reading;
 
-	if (is_same_file(trace->reading.file, trace->write) ||
-	    is_same_file(trace->reading.kernel_file, trace->write)) {
+	if (is_same_file(reading->file, trace->write) ||
+	    is_same_file(reading->kernel_file, trace->write)) {
 		complain("%s is read; write to another file", trace->write);
 		return -EINVAL;
 	}
-	err = read_ahead(trace);
+	if (reading->filter.outcomes && reading_is_once(reading)) {
+		complain("--outcome reads a capture twice, which %s does not allow; name a file",
+			 reading_name(reading));
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int run_trace(struct trace *trace)
+{
+	struct source *source;
+	int err = check_input(trace);
+
 	if (!err)
 		err = reading_open(&trace->reading, &source);
 	if (err)
 		return err;
-	if (trace->write)
+	err = read_ahead(trace, source);
+	if (!err && trace->write)
 		err = pcapng_open(trace->write, &trace->file);
 	if (!err)
 		err = reading_source(source, trace->reading.probes, take_observation, trace);

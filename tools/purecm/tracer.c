@@ -26,8 +26,9 @@
 struct recorded {
 	struct source source; /* first */
 	struct recording recording;
-	uint32_t pid; /* 0: all */
-	bool is_live; /* waits for more */
+	uint32_t pid;	/* 0: all */
+	uint64_t first; /* number of the message before the first */
+	bool is_live;	/* waits for more */
 	bool has_ended;
 };
 
@@ -221,6 +222,7 @@ static int open_source(uint32_t pid, bool is_live, struct source **ret)
 		free(recorded);
 		return err;
 	}
+	recorded->first = recorded->recording.reader.number;
 	*ret = &recorded->source;
 	return 0;
 }
@@ -228,6 +230,13 @@ static int open_source(uint32_t pid, bool is_live, struct source **ret)
 int recorded_open(uint32_t pid, struct source **ret)
 {
 	return open_source(pid, false, ret);
+}
+
+void recorded_rewind(struct source *source)
+{
+	struct recorded *recorded = (struct recorded *)source;
+
+	recorded->recording.reader.number = recorded->first;
 }
 
 int tracer_open(uint32_t pid, struct source **ret)
