@@ -5,10 +5,13 @@
 Ends with a line "N passed, N failed, N skipped".
 """
 import json
+from pathlib import Path
+import subprocess
 import tempfile
 import unittest
 
-from running import capture, main, purecm
+import mads
+from running import HERE, capture, main, purecm
 
 MAD_AT = 14 + 20 + 8 + 12 + 8  # behind Ethernet, IPv4, UDP, BTH and DETH
 HEAD, RECORD = 24, 16  # of a pcap file, and of a packet in it
@@ -61,6 +64,16 @@ class Captures(unittest.TestCase):
 
     def test_datagrams_are_not_compared_with_connections(self):
         self.assertIn("0 pairs", diff(capture("connect"), capture("datagram")))
+
+    def test_time_does_not_grow_with_the_square_of_the_number_of_services(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder) / name for name in "ab"]
+            for n, file in enumerate(files):
+                file.write_bytes(mads.story(*((i, ">", mads.req(
+                    comm_id=i + 1, qpn=i + 1, port=65536 * n + i)) for i in range(40000))))
+            done = subprocess.run(["prlimit", "--cpu=5", HERE["purecm"], "diff", "--message=REJ",
+                                   *files], check=False, capture_output=True)
+        self.assertIn(b"40000 pairs", done.stdout)
 
 
 class Bits(unittest.TestCase):

@@ -17,6 +17,7 @@
 #define INDENT	      11
 #define WIDTH_DEFAULT 100
 #define SIDES	      2
+#define BUCKETS	      65536
 
 /* A kind of message of a flow, from one end: the first message, and their number. */
 struct said {
@@ -33,6 +34,7 @@ struct talk {
 	unsigned int n;
 	uint64_t last_ns;
 	bool is_paired;
+	struct talk *next; /* in its bucket */
 };
 
 /* A capture. */
@@ -433,22 +435,43 @@ static bool is_taken(const struct diff *diff, const struct talk *talk)
 	       filter_takes_outcome(&diff->reading.filter, talk->flow->outcome);
 }
 
-/* The next flow of B that may correspond to one of A. Return: NULL if there is none. */
-static struct talk *find_partner(struct diff *diff, const struct talk *a, bool any_service,
-				 uint32_t *from)
+/* Flows of B without a partner: those to one service are in one bucket, in their order. */
+static struct talk *bucket[BUCKETS];
+
+static struct talk **find_bucket(const struct flow *flow, bool any_service)
 {
-	struct side *side = &diff->side[1];
-	struct talk *b;
+	const uint64_t key[2] = { flow->is_sidr, any_service ? 0 : flow->service_id };
+
+	return &bucket[hash_bytes(key, sizeof(key)) % BUCKETS];
+}
+
+static void fill_buckets(struct diff *diff, bool any_service)
+{
+	struct talk *b, **at;
 	uint32_t i;
 
-	while (*from < side->n &&
-	       (side->talk[*from].is_paired || !is_taken(diff, &side->talk[*from])))
-		++*from;
-	for (i = *from; i < side->n; i++) {
-		b = &side->talk[i];
-		if (!b->is_paired && is_taken(diff, b) && b->flow->is_sidr == a->flow->is_sidr &&
-		    (any_service || b->flow->service_id == a->flow->service_id))
+	memset(bucket, 0, sizeof(bucket));
+	for (i = diff->side[1].n; i > 0; i--) {
+		b = &diff->side[1].talk[i - 1];
+		if (b->is_paired || !is_taken(diff, b))
+			continue;
+		at = find_bucket(b->flow, any_service);
+		b->next = *at;
+		*at = b;
+	}
+}
+
+/* Takes the next flow of B that may correspond to one of A. Return: NULL if there is none. */
+static struct talk *take_partner(const struct talk *a, bool any_service)
+{
+	struct talk **at = find_bucket(a->flow, any_service), *b;
+
+	for (; (b = *at); at = &b->next) {
+		if (b->flow->is_sidr == a->flow->is_sidr &&
+		    (any_service || b->flow->service_id == a->flow->service_id)) {
+			*at = b->next;
 			return b;
+		}
 	}
 	return NULL;
 }
@@ -457,13 +480,14 @@ static struct talk *find_partner(struct diff *diff, const struct talk *a, bool a
 static void pair_up(struct diff *diff, bool any_service)
 {
 	struct talk *a, *b;
-	uint32_t i, from = 0;
+	uint32_t i;
 
+	fill_buckets(diff, any_service);
 	for (i = 0; i < diff->side[0].n; i++) {
 		a = &diff->side[0].talk[i];
 		if (a->is_paired || !is_taken(diff, a))
 			continue;
-		b = find_partner(diff, a, any_service, &from);
+		b = take_partner(a, any_service);
 		if (!b)
 			continue;
 		a->is_paired = b->is_paired = true;
