@@ -172,6 +172,19 @@ class Firewall(unittest.TestCase):
         self.assertIn("as root", found["remedy"])
 
 
+class Limits(unittest.TestCase):
+    def test_locked_memory_is_limited_for_who_lacks_the_capability(self):
+        if os.geteuid():
+            self.skipTest("only root has the capability")
+        for without, words in (("-ipc_lock", "at most 64 KiB"), ("-sys_nice", "is unlimited")):
+            done = subprocess.run(
+                ["setpriv", "--bounding-set", without, "sh", "-c",
+                 'ulimit -l 64; exec "$1" doctor --json', "-", HERE["purecm"]],
+                check=False, capture_output=True, text=True)
+            said = [json.loads(line) for line in done.stdout.splitlines()]
+            self.assertIn(words, str([one for one in said if one["check"] == "limits"]))
+
+
 class Installation(unittest.TestCase):
     def cmportd(self, answer):
         with cmportd_that(answer) as path:

@@ -5,6 +5,8 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,6 +241,18 @@ void check_namespaces(struct checkup *checkup, struct finding *finding)
 
 /* --- limits -------------------------------------------------------------- */
 
+/* For the kernel, CAP_IPC_LOCK decides, which root may lack, in a container for example. */
+static bool may_lock_all(void)
+{
+	char text[4096];
+	const char *at;
+	uint64_t caps;
+
+	fd_read_file("/proc/self/status", text, sizeof(text));
+	at = strstr(text, "CapEff:");
+	return at && sscanf(at, "CapEff: %" SCNx64, &caps) == 1 && caps >> CAP_IPC_LOCK & 1;
+}
+
 void check_limits(struct checkup *checkup, struct finding *finding)
 {
 	struct rlimit memory, files;
@@ -248,7 +262,7 @@ void check_limits(struct checkup *checkup, struct finding *finding)
 		found(finding, VERDICT_NOTE, "cannot be read: %s", strerror(errno));
 		return;
 	}
-	if (memory.rlim_cur == RLIM_INFINITY || geteuid() == 0)
+	if (memory.rlim_cur == RLIM_INFINITY || may_lock_all())
 		found(finding, VERDICT_OK, "locked memory is unlimited");
 	else
 		found(finding, memory.rlim_cur < MEMLOCK_WANTED ? VERDICT_NOTE : VERDICT_OK,
