@@ -231,6 +231,11 @@ class BadInput(unittest.TestCase):
         self.assertIn(b"/nowhere: No such file", done.stderr)
 
     @unittest.skipIf(Path("/sys/kernel/tracing/instances").exists(), "this host has tracefs")
+    def test_a_file_that_cannot_be_read_is_named(self):
+        done = purecm("trace", "--kernel=/")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"purecm: /: Is a directory", done.stderr)
+
     def test_without_tracefs_it_says_so(self):
         done = purecm("trace", "--kernel")
         self.assertEqual(done.returncode, 1)

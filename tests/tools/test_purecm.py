@@ -295,6 +295,15 @@ class BadInput(unittest.TestCase):
             self.assertEqual((done.returncode, b"truncated" in done.stderr), (1, True), words)
             self.assertIn(b"10.", done.stdout, words)
 
+    def test_a_compressed_capture_that_is_damaged_is_told(self):
+        packed = bytearray(gzip.compress(capture("connect").read_bytes()))
+        packed[-8] ^= 1  # of the checksum
+        self.path.write_bytes(packed)
+        for words in (["trace"], ["trace", "-o", "closed"], ["explain"]):
+            done = purecm(*words, "-r", self.path)
+            self.assertEqual((done.returncode, b"crc error" in done.stderr), (1, True), words)
+            self.assertIn(b"10.", done.stdout, words)
+
     def test_packets_that_were_cut_are_counted(self):
         whole = bytearray(capture("nobody").read_bytes())
         whole[24 + 8:24 + 12] = (100).to_bytes(4, "little")

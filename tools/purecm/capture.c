@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 struct capture {
 	struct source source;
 	pcap_t *pcap;
+	pid_t gzip; /* which decompresses the file; 0: none */
 	int link_type;
 	bool is_live;
 	uint64_t end_ns; /* later packets are ignored; 0 until a signal ends the capture */
@@ -81,6 +83,16 @@ static int next_packet(struct capture *capture, struct pcap_pkthdr **header, con
 	return got;
 }
 
+/* It prints its errors itself, but what it has written may end between two packets. */
+static int end_gzip(struct capture *capture)
+{
+	const pid_t gzip = capture->gzip;
+	int status = 0;
+
+	capture->gzip = 0;
+	return gzip > 0 && waitpid(gzip, &status, 0) == gzip && status ? SOURCE_CUT : 0;
+}
+
 static int next_observation(struct source *source, struct observation *ret)
 {
 	struct capture *capture = (struct capture *)source;
@@ -101,7 +113,7 @@ static int next_observation(struct source *source, struct observation *ret)
 	}
 	if (got == PCAP_ERROR_BREAK) {
 		complain_of_losses(capture);
-		return 0;
+		return end_gzip(capture);
 	}
 	complain("%s: after packet %llu: %s", source->name,
 		 (unsigned long long)source->counts.packets, pcap_geterr(capture->pcap));
@@ -156,7 +168,7 @@ static int begin_capture(struct capture *capture, const char *name, int err, str
  * Return: the decompressed content of a gzip file; NULL if it is not a gzip file. A pipe could not
  * be opened a second time.
  */
-static FILE *unpack(const char *path)
+static FILE *unpack(const char *path, pid_t *ret_gzip)
 {
 	static const uint8_t magic[2] = { 0x1f, 0x8b };
 	uint8_t head[sizeof(magic)];
@@ -168,7 +180,8 @@ static FILE *unpack(const char *path)
 	FILE *content = NULL;
 
 	if (is_packed && pipe2(ends, O_CLOEXEC) == 0) {
-		if (fork() == 0) {
+		*ret_gzip = fork();
+		if (*ret_gzip == 0) {
 			dup2(fd, STDIN_FILENO);
 			dup2(ends[1], STDOUT_FILENO);
 			execlp("gzip", "gzip", "-dc", NULL);
@@ -182,9 +195,9 @@ static FILE *unpack(const char *path)
 	return content;
 }
 
-static pcap_t *open_file(const char *path, char why[PCAP_ERRBUF_SIZE])
+static pcap_t *open_file(const char *path, pid_t *ret_gzip, char why[PCAP_ERRBUF_SIZE])
 {
-	FILE *content = strcmp(path, "-") == 0 ? NULL : unpack(path);
+	FILE *content = strcmp(path, "-") == 0 ? NULL : unpack(path, ret_gzip);
 
 	if (content)
 		return pcap_fopen_offline_with_tstamp_precision(content, PCAP_TSTAMP_PRECISION_NANO,
@@ -200,7 +213,7 @@ int capture_open(const char *path, struct source **ret)
 
 	if (!capture)
 		return -ENOMEM;
-	capture->pcap = open_file(path, why);
+	capture->pcap = open_file(path, &capture->gzip, why);
 	/* libpcap's message already has the path of a file that it cannot open. */
 	if (!capture->pcap && strncmp(why, path, strlen(path)) == 0)
 		complain("%s", why);

@@ -37,6 +37,7 @@ struct kernel {
 	struct kernel_lines *lines;
 	int fd;
 	bool is_live;
+	bool is_cut;		/* by a read error */
 	sigset_t usual_signals; /* ending signals, delivered at defined places only */
 	unsigned int n_after;	/* reads since the end */
 	char text[TEXT_BYTES];	/* data read: lines, and the beginning of one */
@@ -77,6 +78,10 @@ static bool read_more(struct kernel *kernel)
 	do
 		n = read(kernel->fd, kernel->text + kernel->n_text, TEXT_BYTES - kernel->n_text);
 	while (n < 0 && errno == EAGAIN && await_lines(kernel));
+	if (n < 0 && !(kernel->is_live && errno == EAGAIN)) {
+		complain("%s: %s", kernel->source.name, strerror(errno));
+		kernel->is_cut = true;
+	}
 	kernel->n_text += n > 0 ? (size_t)n : 0;
 	if (kernel->is_live)
 		ppoll(NULL, 0, &(struct timespec){ .tv_sec = 0 }, &kernel->usual_signals);
@@ -108,7 +113,7 @@ static int next_event(struct source *source, struct observation *ret)
 	while (kernel->at == kernel->n_ready) {
 		line = next_line(kernel);
 		if (!line)
-			return 0;
+			return kernel->is_cut ? SOURCE_CUT : 0;
 		source->counts.packets++;
 		kernel->at = 0;
 		kernel->n_ready = kernel_line_take(kernel->lines, line, kernel->ready, note);
