@@ -73,6 +73,8 @@ class Stat(unittest.TestCase):
     def test_wrong_options_are_wrong(self):
         for words in (["--pid", "0"], ["--pid", "x"], ["--watch=0"], ["--watch=nan"],
                       ["--wait", "-1"], ["--port", "0"], ["--state", "closed"], ["--peer", "x"],
+                      ["--sockets", "--peer=10.0.0.1"], ["--sockets", "--port=1"],
+                      ["--quotas", "--state=listening"], ["--quotas", "--peer=10.0.0.1"],
                       ["--prometheus", "--json"], ["--prometheus", "--watch"]):
             self.assertEqual(stat(*words).returncode, 2, words)
 

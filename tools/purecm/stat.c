@@ -33,6 +33,10 @@ static void check_options(const void *input, struct argp_state *state)
 		argp_error(state, "--prometheus stands alone: a scraper comes again itself");
 	if (options->sockets && (options->kernel || options->quotas || options->prometheus))
 		argp_error(state, "--sockets are those of programs, and not for Prometheus");
+	if ((options->sockets || options->quotas) &&
+	    (options->filter.peer || options->filter.port || options->filter.states))
+		argp_error(state, "--peer, --port and --state are of ids, not of --sockets or "
+				  "--quotas");
 	snapshot_check(input, state);
 	if (options->quotas && (options->filter.pid || options->prometheus || options->kernel))
 		argp_error(state, "--quotas are cmportd's, of users, and not for Prometheus");
