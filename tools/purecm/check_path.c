@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/time.h"
+#include "base/clock.h"
 #include "lib/device/device_sysfs.h"
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/pcapng.h"
@@ -326,10 +326,13 @@ static int await_answer(const struct echo *echo, size_t bytes)
 	uint8_t answer[IP4_BYTES_MAX + ECHO_MAX];
 	struct iovec iov = { answer, sizeof(answer) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control };
+	const uint64_t end_ns = clock_ns() + WAIT_MS * CM_NS_PER_MS;
 	const uint8_t *icmp;
+	uint64_t now_ns;
 	ssize_t n;
 
-	while (poll(&poll_fd, 1, WAIT_MS) > 0) {
+	while ((now_ns = clock_ns()) < end_ns &&
+	       poll(&poll_fd, 1, (int)((end_ns - now_ns) / CM_NS_PER_MS) + 1) > 0) {
 		msg.msg_controllen = sizeof(control);
 		n = recvmsg(echo->fd, &msg, 0);
 		icmp = answer;
