@@ -114,12 +114,12 @@ static uint64_t age_of(struct top *top, const struct snapshot *snapshot,
 	memset(&row, 0, sizeof(row));
 	stat_fill_row(snapshot, id, &row);
 	memset(row.text[STAT_ID], 0, 2 * sizeof(row.text[0])); /* its states change */
-	*now = (struct sighting){ hash_bytes(&row, sizeof(row)), snapshot->time_ns };
+	*now = (struct sighting){ hash_bytes(&row, sizeof(row)), top->at_ns };
 	before = top->n_seen ? bsearch(now, top->seen, top->n_seen, sizeof(*now), compare_sightings)
 			     : NULL;
 	if (before)
 		now->first_ns = before->first_ns;
-	return (snapshot->time_ns - now->first_ns) / 1000000;
+	return (top->at_ns - now->first_ns) / 1000000;
 }
 
 static void fill_row(struct top *top, const struct snapshot *snapshot,
