@@ -90,6 +90,25 @@ class Live(unittest.TestCase):
             self.assertEqual((status, list(made.instances.iterdir())), (0, []))
         self.assertIn("nobody listens at TCP port 2", said)
 
+    def test_nothing_is_left_behind_when_the_terminal_or_the_reader_has_gone(self):
+        with tracefs() as made:
+            process = made.start("trace")
+            made.wait_for(lambda: made.read(f"events/{ALL[-1]}/enable") == "1")
+            process.send_signal(signal.SIGHUP)
+            process.communicate(timeout=LIMIT_S)
+            self.assertEqual((process.returncode, list(made.instances.iterdir())), (0, []))
+        for options in ((), ("--json", "-m", "REJ")):
+            with tracefs() as made:
+                process = made.start("trace", *options)
+                made.wait_for(lambda tracefs=made: tracefs.read(f"events/{ALL[-1]}/enable") == "1")
+                process.stdout.close()
+                os.write(made.pipe, PAIR.encode())
+                said = process.stderr.read()
+                self.assertEqual((process.wait(LIMIT_S), list(made.instances.iterdir())),
+                                 (-signal.SIGPIPE, []))
+                self.assertNotIn("cannot write", said)
+                process.stderr.close()
+
     def test_only_mads_of_its_class_are_traced(self):
         with tracefs() as made:
             process = made.start("trace")

@@ -117,7 +117,7 @@ void recorded_rewind(struct source *source);
 /**
  * kernel_open() - trace the kernel's connection manager by its tracepoints, as messages
  * @path: lines saved from tracefs, "-" for standard input; NULL: live
- * @ret:  to be released with its close(); live, it ends on SIGINT and SIGTERM
+ * @ret:  to be released with its close(); live, it ends on SIGINT, SIGTERM and SIGHUP
  *
  * Many fields are zero, because the kernel does not report them.
  *

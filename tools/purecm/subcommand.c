@@ -232,6 +232,9 @@ void command_catch_end(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	/* nohup makes its program ignore it. */
+	if (signal(SIGHUP, SIG_IGN) != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
 }
 
 void (*command_sigpipe)(int) = SIG_DFL;

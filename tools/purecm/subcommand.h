@@ -121,7 +121,9 @@ enum command_color {
  */
 void command_color(enum command_color color);
 
-/** command_catch_end() - let SIGINT and SIGTERM set command_is_over, and interrupt a wait */
+/**
+ * command_catch_end() - let SIGINT, SIGTERM and SIGHUP set command_is_over, and interrupt a wait
+ */
 void command_catch_end(void);
 extern volatile sig_atomic_t command_is_over;
 

@@ -53,9 +53,9 @@ static bool await_lines(const struct kernel *kernel)
 {
 	struct pollfd poll_fd = { .fd = kernel->fd, .events = POLLIN };
 
-	if (!kernel->is_live || command_is_over)
+	/* Output is shown before sleeping. */
+	if (!kernel->is_live || command_is_over || fflush(stdout))
 		return false;
-	fflush(stdout); /* show output before sleeping */
 	if (ppoll(&poll_fd, 1, NULL, &kernel->usual_signals) <= 0)
 		return command_is_over;
 	/* Not for each line: the traced programs have priority, also in scheduling. */
@@ -73,7 +73,7 @@ static bool read_more(struct kernel *kernel)
 	kernel->n_taken = 0;
 	if (kernel->n_text == TEXT_BYTES)
 		kernel->n_text = 0;
-	if (command_is_over && kernel->n_after++ == READS_AFTER)
+	if (ferror(stdout) || (command_is_over && kernel->n_after++ == READS_AFTER))
 		return false;
 	do
 		n = read(kernel->fd, kernel->text + kernel->n_text, TEXT_BYTES - kernel->n_text);
@@ -129,6 +129,7 @@ static int next_event(struct source *source, struct observation *ret)
 static void finish_kernel(struct source *source)
 {
 	struct kernel *kernel = (struct kernel *)source;
+	sigset_t held;
 
 	if (source->counts.mads)
 		complain("the kernel records who sent a message and why it refuses, but no private "
@@ -138,6 +139,9 @@ static void finish_kernel(struct source *source)
 		close(kernel->fd);
 	if (*kernel->instance && rmdir(kernel->instance))
 		complain("%s cannot be removed: %s", kernel->instance, strerror(errno));
+	sigemptyset(&held);
+	sigaddset(&held, SIGPIPE);
+	sigprocmask(SIG_UNBLOCK, &held, NULL);
 	kernel_lines_free(kernel->lines);
 	free(kernel);
 }
@@ -376,7 +380,10 @@ static void hold_signals(struct kernel *kernel)
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGINT);
 	sigaddset(&ours, SIGTERM);
+	sigaddset(&ours, SIGHUP);
+	sigaddset(&ours, SIGPIPE);
 	sigprocmask(SIG_BLOCK, &ours, &kernel->usual_signals);
+	sigaddset(&kernel->usual_signals, SIGPIPE); /* until the instance is removed */
 	command_catch_end();
 }
 
