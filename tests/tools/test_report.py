@@ -7,6 +7,7 @@ Ends with a line "N passed, N failed, N skipped".
 import os
 from pathlib import Path
 import re
+import signal
 import stat
 import subprocess
 import tarfile
@@ -78,6 +79,21 @@ class Report(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"no report was written", done.stderr)
 
+
+    def test_an_interrupted_one_leaves_nothing_behind(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with tempfile.TemporaryDirectory() as folder:
+                fifo, output = Path(folder, "fifo"), Path(folder, "report.tar.gz")
+                os.mkfifo(fifo)
+                with subprocess.Popen([HERE["purecm"], "report", "-o", output, "-r", fifo],
+                                      env={**os.environ, "TMPDIR": folder},
+                                      stderr=subprocess.PIPE) as process:
+                    with open(fifo, "wb"):  # it is read now
+                        process.send_signal(number)
+                    said = process.stderr.read()
+                self.assertEqual(process.returncode, 1)
+                self.assertIn(b"no report was written: Interrupted", said)
+                self.assertEqual(os.listdir(folder), ["fifo"])
 
     def test_what_has_its_name_is_replaced_and_not_written_to(self):
         """A guessable name in a folder of all users may be a link that another one has made."""

@@ -93,7 +93,7 @@ static FILE *run_command(const char *folder, const char *const argv[ARGS_MAX + 2
 {
 	char *args[ARGS_MAX + 2];
 	FILE *file = tmpfile();
-	pid_t pid;
+	pid_t pid, done = -1;
 
 	fflush(NULL);
 	pid = file ? fork() : -1;
@@ -105,7 +105,10 @@ static FILE *run_command(const char *folder, const char *const argv[ARGS_MAX + 2
 			execvp(args[0], args);
 		_exit(127);
 	}
-	if (pid < 0 || waitpid(pid, ret_status, 0) != pid) {
+	/* A signal ends the command too. */
+	while (pid > 0 && (done = waitpid(pid, ret_status, 0)) < 0 && errno == EINTR)
+		kill(pid, SIGTERM);
+	if (pid < 0 || done != pid) {
 		complain("%s cannot be run: %s", argv[0], strerror(errno));
 		if (file)
 			fclose(file);
@@ -179,7 +182,7 @@ static int take_observation(void *arg, const struct observation *observation)
 	}
 	pcapng_put(report->file, &masked, NULL);
 	report->n_messages++;
-	return 0;
+	return command_is_over ? READING_ENOUGH : 0;
 }
 
 /* A report without messages is useful too. Return: 0, or -EIO if a file cannot be written. */
@@ -292,6 +295,9 @@ static void remove_folder(const struct report *report)
 
 	if (!*report->top)
 		return;
+	signal(SIGINT, SIG_IGN); /* a second one would end rm */
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	said = run_command("/", argv, NULL, &status);
 	if (said)
 		fclose(said);
@@ -302,9 +308,11 @@ static int write_all(struct report *report)
 	size_t i;
 	int err = write_messages(report);
 
-	for (i = 0; !err && i < sizeof(all_said) / sizeof(all_said[0]); i++)
+	for (i = 0; !err && !command_is_over && i < sizeof(all_said) / sizeof(all_said[0]); i++)
 		err = write_output(report, &all_said[i]);
-	return err ? err : write_versions(report);
+	if (!err)
+		err = write_versions(report);
+	return err || !command_is_over ? err : -EINTR;
 }
 
 int report_main(int argc, char **argv)
@@ -315,6 +323,7 @@ int report_main(int argc, char **argv)
 
 	command_parse(&usage, argc, argv, &report);
 	umask(077);
+	command_catch_end();
 	report.mask = report.masks ? mask_new() : NULL;
 	err = report.masks && !report.mask ? -ENOMEM : make_folder(&report);
 	snprintf(fallback, sizeof(fallback), "%s.tar.gz", report.name);
