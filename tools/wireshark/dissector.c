@@ -20,7 +20,6 @@
 #include "tools/purecm/advice.h"
 #include "tools/purecm/field.h"
 #include "tools/purecm/flow.h"
-#include "tools/wireshark/sdp_hello.h"
 
 #define NOTE_BYTES	 128
 #define NOTE_BITS_MAX	 16 /* the notes of fields up to this width are listed value by value */
@@ -76,7 +75,7 @@ static void print_quoted(const char *text)
 static const struct wire_layout *const layouts[] = {
 	&mad_hdr_layout, &cm_req_layout,  &cm_mra_layout,  &cm_rej_layout,	&cm_rep_layout,
 	&cm_rtu_layout,	 &cm_dreq_layout, &cm_drep_layout, &cm_sidr_req_layout, &cm_sidr_rep_layout,
-	&cm_lap_layout,	 &cm_apr_layout,  &cma_hdr_layout, &rs_hello_layout,	&sdp_hello_layout,
+	&cm_lap_layout,	 &cm_apr_layout,  &cma_hdr_layout, &rs_hello_layout,
 };
 
 /* Any of the host structs. */
@@ -85,7 +84,6 @@ union host {
 	struct cm_msg msg;
 	struct cma_hdr cma;
 	struct rs_hello rsocket;
-	struct sdp_hello sdp;
 };
 
 static void put_value(const struct wire_field *field, union host *host, uint64_t value)
@@ -226,9 +224,8 @@ static void print_constants(void)
 	printf("local MAD_BYTES = %d\nlocal MAD_HDR_BYTES = %d\nlocal MAD_CLASS_CM = %d\n"
 	       "local MAD_CM_VERSION = %d\nlocal MAD_METHOD_SEND = %d\n",
 	       MAD_BYTES, MAD_HDR_BYTES, MAD_CLASS_CM, MAD_CM_VERSION, MAD_METHOD_SEND);
-	printf("local CMA_HDR_BYTES = %d\nlocal RS_HELLO_BYTES = %d\nlocal RS_VERSION = %d\n"
-	       "local SDP_HELLO_BYTES = %d\n",
-	       CMA_HDR_BYTES, RS_HELLO_BYTES, RS_VERSION, SDP_HELLO_BYTES);
+	printf("local CMA_HDR_BYTES = %d\nlocal RS_HELLO_BYTES = %d\nlocal RS_VERSION = %d\n",
+	       CMA_HDR_BYTES, RS_HELLO_BYTES, RS_VERSION);
 	printf("local COPY_S = %g\n", FLOW_COPY_NS / 1e9);
 }
 

@@ -57,8 +57,7 @@ local field = {
   remedy = ProtoField.string("ibcm.remedy", "Remedy"),
 }
 
-local title = { MAD = "MAD header", CMA = "IP CM header", SDP = "SDP Hello",
-                rsocket = "rsocket, by the form of the private data" }
+local title = { MAD = "MAD header", CMA = "IP CM header", rsocket = "rsocket, by the form of the private data" }
 
 local all_fields = {}
 for _, made in pairs(field) do
@@ -139,8 +138,6 @@ local function add_part(tree, tvb, at, layout)
   return add_layout(tree, tvb, at, layout, read_layout(tvb(at, layout.bytes):raw(), 0, layout))
 end
 
-local SDP_SPACE = "SDP"
-
 local function add_private_data(tree, tvb, msg, at)
   local data_at = at + MAD_HDR_BYTES + layout_named[msg.name].row.private_data.byte
   local rsocket_at = 0
@@ -155,8 +152,6 @@ local function add_private_data(tree, tvb, msg, at)
   if (msg.name == "REQ" or msg.name == "REP") and
      has_rsocket_form(msg.private_data, rsocket_at) then
     add_part(tree, tvb, data_at + rsocket_at, layout_named.rsocket)
-  elseif msg.name == "REQ" and service_spaces[msg.service.space] == SDP_SPACE then
-    add_part(tree, tvb, data_at, layout_named.SDP)
   end
 end
 
