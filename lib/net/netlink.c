@@ -151,7 +151,8 @@ static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
 		return;
 	exchange->done = !(hdr->nlmsg_flags & NLM_F_MULTI);
 	if (hdr->nlmsg_type == NLMSG_ERROR) {
-		rc = nlmsg_valid_hdr(hdr, sizeof(err->error)) ? err->error : -EPROTO;
+		rc = nlmsg_valid_hdr(hdr, sizeof(err->error)) && err->error <= 0 ? err->error
+										 : -EPROTO;
 		exchange->done = true;
 	} else if (hdr->nlmsg_type == NLMSG_DONE) {
 		exchange->done = true;

@@ -133,6 +133,17 @@ TEST(error_without_a_number_is_no_success)
 	ck_assert_int_eq(net_iface_get(1, &iface), -EPROTO);
 }
 
+TEST(error_with_a_positive_number_is_no_success)
+{
+	const struct nlmsgerr error = { .error = 5 };
+	union addr addr = ip("10.0.0.1");
+	struct net_iface iface;
+
+	answers(NLMSG_ERROR, sizeof(error));
+	memcpy(answer.body, &error, sizeof(error));
+	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), -EPROTO);
+}
+
 /* An interface may have hundreds of other names, of 127 bytes each. */
 TEST(response_that_is_cut_off_is_an_error)
 {
