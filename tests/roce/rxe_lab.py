@@ -39,7 +39,7 @@ LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 ITERATIONS = 200 if LONG else 40  # of perftest
 # Its server listens anew for each, and a busy host loses that race more than ATTEMPTS times.
 QPERF_MORE = "rc_bw rc_lat rc_rdma_read_bw rc_rdma_write_lat" if LONG else ""
-FOLDER = "/tmp/f"
+FOLDER = "/tmp/purecm-roce"
 DELAY = "mads:delay=200ms"
 NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
 TCP_LISTENS = "ss -ltn | grep -q -e :18515 -e :19765 -e :7100"  # perftest, qperf, verbs_end.py
