@@ -12,7 +12,8 @@
 #include "tests/fabric/rig.h"
 #include "tools/fabric/wire/grants.h"
 
-#define BYTES 8 /* of a text */
+#define BYTES	     8	   /* of a text */
+#define ATTEMPTS_MAX 20000 /* at writes that should need no packet: at least 20 s */
 
 extern atomic_uint n_packets; /* sent by this process */
 
@@ -34,7 +35,7 @@ unsigned int write_text(struct rig *rig, const char *text, uint64_t offset);
  *
  * Permission requires that the device's thread runs and that the host's page does not change.
  *
- * Return: false if a second of writes was in packets.
+ * Return: false if all attempts were in packets.
  */
 bool write_until_permitted(struct rig *rig);
 
