@@ -7,7 +7,7 @@
 
 static bool is_child;
 
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 
 /* LeakSanitizer does not find what the threads held that a child does not have. */
 int __lsan_is_turned_off(void)
