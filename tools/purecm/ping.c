@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "cm/core.h"
+#include "cm/guard.h"
 #include "lib/portd/client/portd_client.h"
 #include "mad/cma_hdr.h"
 #include "tools/purecm/checkup.h"
@@ -448,7 +449,6 @@ static int wait_for_answer(struct probe *probe, unsigned int timeout_ms)
 static int say_goodbye(struct probe *probe)
 {
 	struct cm_msg rej;
-	unsigned int i;
 
 	if (probe->ret->result == PROBE_REJ)
 		return 0;
@@ -461,10 +461,7 @@ static int say_goodbye(struct probe *probe)
 		return send_msg(probe, &rej);
 	}
 	rej.rej.message = CM_ANSWERED_OTHER;
-	rej.rej.reason = CM_REJ_TIMEOUT;
-	rej.rej.ari_bytes = sizeof(probe->opened.ca_guid);
-	for (i = 0; i < sizeof(probe->opened.ca_guid); i++)
-		rej.rej.ari[i] = (uint8_t)(probe->opened.ca_guid >> (56 - 8 * i));
+	cm_rej_timeout(&rej.rej, probe->opened.ca_guid);
 	return send_msg(probe, &rej);
 }
 
