@@ -136,9 +136,9 @@ unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[32]);
 int net_iface_of_addr(const union addr *addr, struct net_iface *ret);
 
 /**
- * net_iface_with_addr() - find the interface that owns a local address, and fits
+ * net_iface_with_addr() - find an interface that has a local address and meets a condition
  * @addr: AF_INET or AF_INET6; a link-local one without scope may be of any link
- * @fits: returns whether it is the one; calls nothing of lib/net
+ * @fits: the condition; calls nothing of lib/net
  *
  * Return: 0; -EADDRNOTAVAIL if there is none.
  */

@@ -83,7 +83,7 @@ static int next_packet(struct capture *capture, struct pcap_pkthdr **header, con
 	return got;
 }
 
-/* It prints its errors itself, but what it has written may end between two packets. */
+/* gzip prints its own errors. Its output may end between two packets, so its status is checked. */
 static int end_gzip(struct capture *capture)
 {
 	const pid_t gzip = capture->gzip;
@@ -165,8 +165,8 @@ static int begin_capture(struct capture *capture, const char *name, int err, str
 }
 
 /*
- * Return: the decompressed content of a gzip file; NULL if it is not a gzip file. A pipe could not
- * be opened a second time.
+ * Return: the decompressed content of a gzip file; NULL if it is not a gzip file. Examines regular
+ * files only: a pipe that is opened twice loses data.
  */
 static FILE *unpack(const char *path, pid_t *ret_gzip)
 {

@@ -129,7 +129,7 @@ static void put_packet(struct pcapng *pcapng, unsigned int interface, uint64_t t
 	put_u32(pcapng, bytes);
 }
 
-/* libpcap reads no file with several link types. tshark reads InfiniBand as ERF only. */
+/* libpcap refuses a file with several link types. tshark decodes InfiniBand in ERF records only. */
 static enum link_type wrapping_of(const struct pcapng *pcapng,
 				  const struct observation *observation)
 {
@@ -296,7 +296,7 @@ static uint8_t *put_roce(uint8_t *at, const struct observation *observation)
 	return put16(at, 0);
 }
 
-/* An end without a LID has a GID, which needs a GRH; there, a LID is its substitute. */
+/* An end without a LID has a GID and needs a GRH, which has a GID made of the LID of the other. */
 static uint8_t *put_infiniband(uint8_t *at, const struct observation *observation)
 {
 	const uint16_t dlid = observation_lid(&observation->dst);

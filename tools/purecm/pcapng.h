@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes pcapng: captured packets, and other MADs as RoCE v2 over Ethernet, or, if the first is of
- * InfiniBand, as records of ERF, so that tshark can decode them. Each has a comment with the
- * connection and its states.
+ * Writes pcapng files that tshark can decode. Captured packets stay as they are. A MAD without a
+ * packet becomes RoCE v2 over Ethernet; if the first MAD is of InfiniBand, all become ERF records.
+ * Each has a comment with the connection and its states.
  */
 #ifndef TOOLS_PURECM_PCAPNG_H
 #define TOOLS_PURECM_PCAPNG_H

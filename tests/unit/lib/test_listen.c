@@ -85,7 +85,7 @@ TEST(listener_on_an_address_selects_the_device)
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.heard_at, rig.port->handle + 1);
 }
 
-/* It may be opened later, and the claim is not reported again. */
+/* The port may be opened later, and the library does not report the claim again. */
 TEST(listener_whose_port_the_next_cmportd_could_not_open_hears_all_devices)
 {
 	rig_listener(1);

@@ -118,8 +118,8 @@ static void gids_of(const struct ibv_grh *grh, union ibv_gid *ret_from, union ib
 }
 
 /*
- * The GID that a packet was sent to, with which its response is sent; of a packet to a group, our
- * first GID of that type. Return: its index, or -1.
+ * Find the source GID of the response: the GID that the packet was sent to, or, if that is a group,
+ * our first GID of the same IP version. Return: its index, or -1.
  */
 static int find_receiver(const struct fab_page *page, uint8_t port_num, const union ibv_gid *to)
 {

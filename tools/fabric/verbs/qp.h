@@ -12,7 +12,7 @@ struct ibv_qp *qp_create_ex(struct ibv_context *verbs, struct ibv_qp_init_attr_e
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 /**
- * post_batch() - post what ibv_wr_*() collected, all of it or nothing. Return: 0 or errno.
+ * post_batch() - post the requests that ibv_wr_*() collected, or none. Return: 0 or errno.
  *
  * Of a flush, wr.atomic.compare_add is the number of bytes, and swap has bits of enum fab_flush.
  */

@@ -15,7 +15,7 @@
 #include "base/thread.h"
 
 #define ROOM_FIRST   16
-#define INTERRUPT    SIGURG /* a thread may outlive the handler, in a test; ignored without one */
+#define INTERRUPT    SIGURG /* without a handler, which a thread may outlive, it is ignored */
 #define INTERRUPT_NS 1000000
 
 #ifndef sigev_notify_thread_id /* the C library may not name it */

@@ -30,10 +30,9 @@ void recovery_introduce(struct server *server, const struct client *client);
 void recovery_return(struct server *server, const struct client *client);
 
 /**
- * recovery_await_more() - let the grace period last for as long as at its beginning
+ * recovery_await_more() - extend the grace period: it begins anew, up to a limit in all
  *
- * On a busy host, hundreds of programs, or one with many claims, take longer than that to resume.
- * There is a limit to it.
+ * On a busy host, hundreds of programs, or one with many claims, need more than one such period.
  */
 void recovery_await_more(struct server *server);
 

@@ -377,8 +377,9 @@ static void send_by_umad(struct host_port *host_port, const struct mad_path *pat
 
 /*
  * If the peer has got another link address unannounced, only the kernel's neighbour solicitation
- * detects that, so retransmissions go through umad, like messages that the sender refuses, and
- * those that would overtake one: a REQ that follows its own DREQ is taken for a new one.
+ * detects that, so retransmissions go through umad, like messages that the sender refuses. So do
+ * messages that would overtake a queued one: a peer takes a REQ that arrives after its DREQ for a
+ * new request.
  */
 static bool send_by(struct host_port *host_port, struct client *sender, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES], bool again)
