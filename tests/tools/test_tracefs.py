@@ -42,8 +42,10 @@ class Tracefs:
                                     ":verify_asan_link_order=0"}
 
     def start(self, *words, stdout=subprocess.PIPE):
+        # The suites may run under nohup, which has their programs ignore SIGHUP.
         return subprocess.Popen([HERE["purecm"], *words, "--kernel"], env=self.env, text=True,
-                                stdout=stdout, stderr=subprocess.PIPE)
+                                stdout=stdout, stderr=subprocess.PIPE,
+                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def wait_for(self, condition):
         end = time.monotonic() + LIMIT_S
