@@ -23,6 +23,8 @@ import sys
 import threading
 import time
 
+ROOT = Path(__file__).resolve().parents[1]
+
 # In the order they begin. A test of several suites runs once, in the last of them here that runs.
 FAST = ("style", "unit", "abi", "judge", "fabric")
 LAB = ("luck", "lab", "parity")
@@ -45,9 +47,13 @@ REPLAYS_MAX = 10
 FLAKES_MAX = 4
 # How long the longer programs took with --long, by which --part divides them. For what has not been
 # measured: of a suite whose programs are long, and of others.
-TIMES = Path(__file__).resolve().parents[1] / "tests/times.txt"
+TIMES = ROOT / "tests/times.txt"
 TIMED_S_MIN = 20
 UNTIMED_LONG_S, UNTIMED_S = 900, 3
+
+# In a plain run unit tests run with sanitizers, and these also without: sanitizers make them
+# shorter, or they count instructions.
+UNSANITIZED = re.compile(r"__SANITIZE_|_SANITIZED\b|SLAB_ONE_BY_ONE|unit/steps\.h")
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*\Z", re.MULTILINE)
 CHECKS = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.MULTILINE)
@@ -96,7 +102,7 @@ def play(args, suites):
     started = time.monotonic()
     args.end = started + args.seconds
     print("\npurecm: tests", flush=True)
-    programs = list(run_all(args, suites, part_of(args, suites)))
+    programs = list(run_all(args, suites, names_of(args, suites)))
     if args.times:
         note_times(programs)
     flakes = play_again(args, programs)
@@ -112,13 +118,13 @@ def play(args, suites):
 
 
 def run_all(args, suites, names):
-    """Run the suites, only tests of these @names if not None. Yields each Program."""
-    suites = [suite for suite in suites if names is None or names[suite]]
+    """Run the suites, of those that are in @names only these tests. Yields each Program."""
+    suites = [suite for suite in suites if names.get(suite, True)]
     first = [suite for suite in LONGEST if suite in suites]
     rest = [suite for suite in suites if suite not in LONGEST + LONG]
     with futures.ThreadPoolExecutor(SUITES_AT_ONCE) as pool:
         try:
-            waiting = [pool.submit(run_suite, args, suite, suites, names and names[suite])
+            waiting = [pool.submit(run_suite, args, suite, suites, names.get(suite))
                        for suite in first + rest]
             for future in futures.as_completed(waiting):
                 yield from summary(*future.result())
@@ -130,7 +136,7 @@ def run_all(args, suites, names):
             raise
     for suite in suites:
         if suite in LONG:
-            yield from summary(*run_suite(args, suite, suites, names and names[suite]))
+            yield from summary(*run_suite(args, suite, suites, names.get(suite)))
 
 
 def parse():
@@ -165,17 +171,26 @@ def part(text):
 def print_programs(args, suites):
     """Print the name of each program of this part, with its time."""
     times = known_times()
-    names = part_of(args, suites) or {suite: names_in(args, suite, suites) for suite in suites}
+    names = names_of(args, suites)
     for suite in suites:
-        for name in names[suite]:
+        for name in names.get(suite, names_in(args, suite, suites)):
             print(f"{seconds_of(times, suite, name):6.0f} s  {suite}: {name}")
 
 
+def names_of(args, suites):
+    """Return the names of the tests to run of each suite that does not run as a whole."""
+    if args.part:
+        return part_of(args, suites)
+    return {"unit": names_in(args, "unit", suites)} if is_unit_sanitized(args, suites) else {}
+
+
+def is_unit_sanitized(args, suites):
+    return {"unit", "sanitize"} <= set(suites) and not args.suite and not args.long
+
+
 def part_of(args, suites):
-    """Return the names of the tests of each suite that are in this part, or None for all: the next
-    longest test always goes to the part that takes the least time so far."""
-    if not args.part:
-        return None
+    """Return the names of the tests of each suite that are in this part: the next longest test
+    always goes to the part that takes the least time so far."""
     times = known_times()
     tests = sorted(((seconds_of(times, suite, name), suite, name) for suite in suites
                     for name in names_in(args, suite, suites)), reverse=True)
@@ -194,8 +209,16 @@ def names_in(args, suite, suites):
     """Return the names of the tests that run_suite() runs for a suite."""
     build, name = folder_of(args, suite)
     others = left_to_others(build, name, suites)
+    ends = unsanitized() if suite == "unit" and is_unit_sanitized(args, suites) else ""
     return [test for test, of_test in tests_by_name(build) if name in of_test
-            and not of_test & others]
+            and not of_test & others and test.endswith(ends)]
+
+
+@functools.cache
+def unsanitized():
+    """Return how the names of the unit tests end that also run without sanitizers."""
+    return tuple(file.stem.removeprefix("test") for file in (ROOT / "tests/unit").rglob("test_*.c")
+                 if UNSANITIZED.search(file.read_text(encoding="utf-8")))
 
 
 def known_times():

@@ -177,17 +177,17 @@ def project(scripts):
         yield source
 
 
-def start(source, path=os.environ["PATH"]):
+def start(source, *options, path=os.environ["PATH"]):
     """Run the suites of a project. Return: the process."""
-    return subprocess.Popen([sys.executable, TOOLS / "run_suites.py", source / "build"], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=source,
-                            env={**os.environ, "PATH": path})
+    return subprocess.Popen([sys.executable, TOOLS / "run_suites.py", source / "build", *options],
+                            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            cwd=source, env={**os.environ, "PATH": path})
 
 
 def run_project(path=os.environ["PATH"], **scripts):
     """Run a project with these tests. Return: the runner's status and its lines."""
     with project(scripts) as source:
-        run = start(source, path)
+        run = start(source, path=path)
         lines = run.communicate()[0].splitlines()
         return run.returncode, lines
 
@@ -205,6 +205,13 @@ class Runner(unittest.TestCase):
             fails.chmod(0o755)
             status, lines = run_project(path=f"{folder}:{os.environ['PATH']}", good=PASSES)
         self.assertEqual((status, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_a_plain_run_plays_without_sanitizers_what_they_change(self):
+        with project({"cm_walk": PASSES, "cm_other": PASSES}) as source:
+            last = [start(source, f"--sanitized={source}/build",
+                          *options).communicate()[0].splitlines()[-1]
+                    for options in ((), ("--long",))]
+        self.assertEqual(last, ["9 passed, 0 failed, 0 skipped", "12 passed, 0 failed, 0 skipped"])
 
     def test_one_waits_for_another_that_writes_the_same_logs(self):
         with project({"waits": WAITS}) as source:
