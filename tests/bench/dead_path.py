@@ -9,7 +9,7 @@ these differ by 2% from play to play.
 By counts: the instructions (valgrind) and system calls (strace) of both programs and both cmportds,
 in the first 30 connections, which have the probes, without what opening the ports costs, and in 330
 more, when the verdict is known. A busy machine adds repeated messages, so what is too dear is
-counted again. Only the instructions, unless $PURECM_TEST_LONG is set.
+counted again.
 
 By the clock: in each round, in one run, 30 connections of one kind, then of the other, in turns:
 the first ones, at once, and then later ones. Prints the median of the rounds' ratios, and between
@@ -151,8 +151,6 @@ def by_counts(build):
     for counter, (program, _) in COUNTERS.items():
         if not shutil.which(program.split()[0]):
             raise Skip(f"{program.split()[0]} is missing\n")
-        if found and not os.environ.get("PURECM_TEST_LONG"):
-            break
         best = compare(build, counter)
         for _ in range(ATTEMPTS - 1):
             if any(ratio > limit_of(what) for what, ratio in best.items()):
