@@ -46,7 +46,7 @@ def end(agent, number):
     agent.process.wait(30)
 
 
-@check("death")
+@check("death", long=True)
 def stock_peer_that_is_killed_is_noticed_at_once(bench):
     for way in (Couple.connect, Couple.be_connected):
         with Couple(bench) as couple:
@@ -75,7 +75,7 @@ def exit_ends_connections_at_a_stock_peer_at_once(bench):
             same(couple.stock.event(AT_ONCE_MS), "DISCONNECTED id 0")
 
 
-@check("death")
+@check("death", long=True)
 def exit_in_the_handshake_tells_a_stock_peer(bench):
     with Couple(bench) as couple:
         dial(couple.stock, "id", bench.b, PORT)

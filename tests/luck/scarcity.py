@@ -11,7 +11,7 @@ def scarce(bench, good, variant=None, **env):
         raise AssertionError(result.output[-3000:])
 
 
-@check("scarcity")
+@check("scarcity", long=True)
 def descriptors_may_run_out_in_any_place(bench):
     scarce(bench, "fds")
 

@@ -229,7 +229,7 @@ def a_listener_outlives_two_cmportd_and_its_port_stays_its_own(bench):
     same(server.output().splitlines()[-1], "ended 110 established 110 disconnected")
 
 
-@check
+@long_check
 def twenty_programs_that_start_while_cmportd_is_killed_all_connect(bench):
     server = bench.serve()
     clients = [bench.hold(bench.b, "client", bench.a.addr4, PORT, 5, 0) for _ in range(20)]
@@ -281,7 +281,7 @@ def who_gets_port_80(bench, host):
     return said
 
 
-@check
+@long_check
 def a_low_port_is_for_those_with_the_capability_of_the_host_as_with_stock(bench):
     start = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
     bench.b.run([bench.program, "--detach", "--idle=0"], env=bench.env(), check=True)
@@ -435,7 +435,7 @@ def listen_twice(bench, host):
     return said
 
 
-@check
+@long_check
 def a_listener_in_another_network_namespace_is_in_nobodys_way_as_with_stock(bench):
     seen = listen_twice(bench, bench.b)
     same(seen, listen_twice(bench, bench.a))

@@ -172,7 +172,7 @@ def commands_of_page(opening):
     return "\n".join(line.strip() for line in paragraphs[1].splitlines())
 
 
-@check
+@long_check
 def a_pod_of_the_device_plugin_connects_as_nobody_through_the_hosts_cmportd(host):
     host.guest.run(commands_of_page("a number for local use")).check()
     for node in ("uverbs0", "umad0", "rdma_cm"):
@@ -254,7 +254,7 @@ def a_service_that_was_killed_is_back(host):
     host.ping()
 
 
-@check
+@long_check
 def who_is_killed_together_with_the_service_is_disconnected_by_the_next(host):
     words = f"rping -c -a {host.guest.addr4}"
     server = host.serve()
@@ -268,7 +268,7 @@ def who_is_killed_together_with_the_service_is_disconnected_by_the_next(host):
         server.stop()
 
 
-@check
+@long_check
 def a_service_that_was_stopped_comes_when_it_is_needed(host):
     host.run("systemctl stop cmportd.service", timeout=120)
     same(host.is_true(f"test -S {SOCKET} -a -f {SOCKET}.state"), True)

@@ -330,7 +330,8 @@ def run_all(build, only, release, own_build):
             lab.a.mode("purecm", kill=True)
             kernel = Kernel(lab.a, build)
             kernel.gids = gid_indices(kernel)
-            tests.play_all("purecm on rxe", kernel, process, "" if LONG else "rping with long")
+            if LONG:
+                tests.play_all("purecm on rxe", kernel, process, only)
         if only in "faults":
             faults(tests, kernel, process)
         process.fabric.stop()

@@ -137,8 +137,7 @@ VLAN = World(
      Case("ucmatose over the VLAN with a type of service", "ucmatose -b 10.79.0.1",
           "ucmatose -s 10.79.0.1 -t 104"),
      Case("udaddy over the VLAN", "udaddy -b 10.79.0.1 -C 50", "udaddy -s 10.79.0.1 -C 50"),
-     path("over the VLAN", "10.79.0.2", "10.79.0.1")),
-    is_sampled=True)
+     path("over the VLAN", "10.79.0.2", "10.79.0.1")))
 
 CLASSES_ADDED = ("tc qdisc add dev v0 root mqprio num_tc 4 map 0 1 2 3 3 2 1 0 0 0 0 0 0 0 0 0 "
                  "queues 2@0 2@2 2@4 2@6 hw 0")
