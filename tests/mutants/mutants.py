@@ -13,10 +13,8 @@ is listed that does not exist or does not survive.
 """
 import argparse
 import concurrent.futures
-import hashlib
 import os
 from pathlib import Path
-import random
 import shlex
 import signal
 import subprocess
@@ -70,8 +68,6 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--sample", type=int, metavar="N", help="only so many, chosen by the seed")
-    parser.add_argument("--seed", help="default: follows from the sources, so new code, new sample")
     parser.add_argument("--only", metavar="TEXT", help="only those whose name contains it")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--list", action="store_true", help="print the names, do nothing")
@@ -86,10 +82,6 @@ def chosen(mutants, args):
     if args.list:
         print(*(mutant.name for mutant in mutants), sep="\n")
         sys.exit(0)
-    seed = args.seed or hashlib.sha256("".join(m.text for m in mutants[::50]).encode()).hexdigest()
-    if args.sample is not None and args.sample < len(mutants):
-        print(f"a sample of {args.sample} of {len(mutants)} mutants, seed {seed[:12]}")
-        mutants = random.Random(seed[:12]).sample(mutants, args.sample)
     return mutants
 
 
