@@ -223,7 +223,7 @@ class Tests:
             role, host = f"{what}, the {'process' if number else 'kernel'} serves", pair[0].host
             for program, *texts, wanted in sample(BOTH, only, number, 14):
                 self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
-            rows = sample((*IPV4, *self.extra), only, 1 + 4 * number, 9)
+            rows = sample((*IPV4, *self.extra), only, 1 + 10 * number, 20)
             with process.delay() if rows else contextlib.nullcontext():
                 for program, *texts, wanted in rows:
                     self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
