@@ -10,10 +10,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -465,6 +467,34 @@ TEST(a_child_of_vfork_closes_its_own_descriptors)
 	assert_sends(the.here, the.there, "hello");
 }
 END_TEST
+/* What has a socket's number here is another file in a child that has this memory. */
+static int duplicate_file(void *fd)
+{
+	open_file_as(*(int *)fd);
+	dup2(*(int *)fd, STDERR_FILENO);
+	syscall(SYS_exit, 0);
+	return 1;
+}
+
+/* As the one that starts cmportd, while other threads open sockets. */
+TEST(a_child_that_shares_the_memory_has_descriptors_of_its_own)
+{
+	static _Alignas(16) char stack[65536];
+	int fd = socket(AF_INET, SOCK_STREAM, 0), other, status;
+	struct rlimit limit;
+	pid_t child =
+		clone(duplicate_file, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &fd);
+
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	/* The number of what the library would open in the child for this socket. */
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	other = (int)syscall(SYS_fcntl, STDIN_FILENO, F_DUPFD,
+			     limit.rlim_cur > 16384 ? 8192 : limit.rlim_cur / 2);
+	close(fd);
+	ck_assert_int_eq(syscall(SYS_close, other), 0);
+}
+END_TEST
+
 /* Descriptors of the libraries are above those that the program expects. */
 TEST(socket_uses_one_descriptor)
 {

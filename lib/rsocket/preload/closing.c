@@ -76,9 +76,15 @@ int closing_alias(int from, int to)
 	return sock && map_alias(to, sock) ? -1 : to;
 }
 
+/* A child in this memory has numbers of its own: cmportd's, while its parent opens sockets. */
+static struct sock *find_socket(int fd)
+{
+	return own_is_lent() ? NULL : map_socket(fd);
+}
+
 EXPORT int dup(int fd)
 {
-	map_socket(fd);
+	find_socket(fd);
 	return closing_alias(fd, real()->dup(fd));
 }
 
@@ -92,7 +98,7 @@ static bool may_replace(int to)
 /* The C library's own streams use the standard numbers without a function of ours. */
 static void prepare_alias(int from, int to)
 {
-	if (map_socket(from) && from != to && to >= STDIN_FILENO && to <= STDERR_FILENO)
+	if (find_socket(from) && from != to && to >= STDIN_FILENO && to <= STDERR_FILENO)
 		relay_give(from);
 }
 
