@@ -467,7 +467,8 @@ TEST(a_child_of_vfork_closes_its_own_descriptors)
 	assert_sends(the.here, the.there, "hello");
 }
 END_TEST
-/* What has a socket's number here is another file in a child that has this memory. */
+
+/* In a child that shares this memory: a file replaces the socket, and is duplicated. */
 static int duplicate_file(void *fd)
 {
 	open_file_as(*(int *)fd);
@@ -476,7 +477,7 @@ static int duplicate_file(void *fd)
 	return 1;
 }
 
-/* As the one that starts cmportd, while other threads open sockets. */
+/* As in the child that starts cmportd, while other threads open sockets. */
 TEST(a_child_that_shares_the_memory_has_descriptors_of_its_own)
 {
 	static _Alignas(16) char stack[65536];
@@ -486,7 +487,7 @@ TEST(a_child_that_shares_the_memory_has_descriptors_of_its_own)
 		clone(duplicate_file, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &fd);
 
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	/* The number of what the library would open in the child for this socket. */
+	/* The child would have opened a TCP socket by this number, which close() must not close. */
 	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	other = (int)syscall(SYS_fcntl, STDIN_FILENO, F_DUPFD,
 			     limit.rlim_cur > 16384 ? 8192 : limit.rlim_cur / 2);

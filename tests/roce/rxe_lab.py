@@ -165,7 +165,7 @@ def gid_indices(end, addresses=None):
 
 def sample(rows, only, number, of):
     """Return the rows to play: of all that are asked for, a plain run has each so many-th, another
-    one in each role and version of IP."""
+    one, or none, in each role and version of IP."""
     return [row for i, row in enumerate(rows) if only in row[0]
             and (LONG or only or i % of == number)]
 

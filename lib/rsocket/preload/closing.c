@@ -76,7 +76,10 @@ int closing_alias(int from, int to)
 	return sock && map_alias(to, sock) ? -1 : to;
 }
 
-/* A child in this memory has numbers of its own: cmportd's, while its parent opens sockets. */
+/*
+ * A child that shares this memory, as the one that starts cmportd does, has descriptors of its own:
+ * the map is not about them.
+ */
 static struct sock *find_socket(int fd)
 {
 	return own_is_lent() ? NULL : map_socket(fd);
