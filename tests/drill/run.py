@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Carries out the scripts of this folder with purecm drill: on the soft fabric against purecm, or
-in the lab against purecm and against stock.
-
-run.py --build DIR [--only NAME...]          on the fabric; do they cover the transition table?
-run.py --build DIR --lab [--only NAME...]    in the lab, one boot for both
+"""Carries out the scripts of this folder with purecm drill on the soft fabric, against purecm; do
+they cover the transition table? drill_lab.py has them in the lab.
 
 The scripts in wrong/ have to fail in their last line, and say what their second one says.
 
 Prints a line per failure and then "N passed, N failed, N skipped". Exit status: 1 if a script
-failed, 77 if there can be no fabric, or no lab, here.
+failed, 77 if there can be no fabric here.
 """
 import argparse
 import concurrent.futures
@@ -18,26 +15,21 @@ import os
 from pathlib import Path
 import re
 import shlex
-import shutil
 import sys
 import tempfile
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = str(ROOT / "tests/lab"), str(ROOT / "tests/fabric")
+sys.path.insert(0, str(ROOT / "tests/fabric"))
 from hosts import SKIPPED, Skip, run_on_fabric  # noqa: E402
-from lablib import Lab  # noqa: E402
 
 TABLE = ROOT / "docs/state-machine.md"
 LIMIT_S = 120
-LAB_LIMIT_S = 600
-LAB_STEP = 3
 # Of the peer on fabrics side by side: most of the time goes by in waiting.
 ADDRESSES = ("10.77.0.2", "fd77::2", "10.77.0.2", "fd77::2")
 AGENT_PORT = "7470"
 SECRET = "PURECM_SECRET"  # of the agents, which drills have to know
 NO_WAY_BACK = "ip route del default; ip -6 route del default"  # on fabrics; the lab has none
-STOCK = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
 # Where an end of two equal drills was so slow that the other repeated a message.
 SENT_AGAIN = r"(\n  \w+ +is sent \d+ times? in A, \d+ in B)+\n\n1 pair of connections:"
 STEP = re.compile(r"conn 0x\w+ (\w+) -> \w+, (\w+)$", re.MULTILINE)
@@ -165,43 +157,18 @@ def check_cover(log):
             for state, event in sorted(set(NOT_HERE) - table)]
 
 
-def in_lab(lab, build, mode, scripts):
-    """Return the results against one library on host b."""
-    lab.b.mode(mode, kill=True)
-    libraries = STOCK if mode == "stock" else str(build / "lib")
-    agent = lab.b.start([str(build / "tools/purecm-agent"), AGENT_PORT, "::"],
-                         env={"LD_LIBRARY_PATH": libraries, SECRET: os.environ[SECRET]},
-                         timeout=LAB_LIMIT_S)
-    try:
-        agent.wait_for_output("^ready", timeout=20)
-        done = lab.a.run(drill(build, lab.b.addr4, scripts, "--timeout=10"), timeout=LAB_LIMIT_S,
-                         env={SECRET: os.environ[SECRET]})
-    finally:
-        agent.stop()
-    told = results(done.stdout)
-    print(f"{mode}: {len(told)} scripts in {done.seconds:.0f} s", flush=True)
-    if len(told) != len(scripts):
-        raise RuntimeError(f"status {done.status}: {done.output}")
-    if {each["peer"] for each in told} - {"", mode}:
-        raise RuntimeError(f"the agent did not run on {mode}: {told[0]}")
-    return told
-
-
-def all_in_lab(build, scripts):
-    """Return the results against both libraries."""
-    if not shutil.which("qemu-system-x86_64"):
-        raise Skip("QEMU is missing: apt-get install qemu-system-x86\n")
-    with Lab({"a": "purecm", "b": "purecm"}) as lab:
-        return [each for mode in ("purecm", "stock")
-                for each in in_lab(lab, build, mode, scripts)]
+def failures(told):
+    """Return a line for each script that failed."""
+    return [f"against {each['peer']}: {each['script']}:{each['line']}: {each['text']}"
+            for each in told if each["result"] != "ok"]
 
 
 def judge(told):
     """Print what failed. Return: how many."""
-    failed = [each for each in told if each["result"] != "ok"]
-    for each in failed:
-        print(f"FAIL against {each['peer']}: {each['script']}:{each['line']}: {each['text']}")
-    return len(failed)
+    lines = failures(told)
+    for line in lines:
+        print(f"FAIL {line}")
+    return len(lines)
 
 
 def judge_wrong(told):
@@ -219,10 +186,6 @@ def judge_wrong(told):
 
 def play(args, scripts):
     """Return (passed, failed)."""
-    if args.lab:
-        told = all_in_lab(args.build, scripts)
-        failed = judge(told)
-        return len(told) - failed, failed
     wrong = [] if args.only else sorted(HERE.glob("wrong/*.drill"))
     told, log = all_on_fabrics(args.build, scripts + wrong)
     failed = judge([each for each in told if Path(each["script"]) in scripts]) + \
@@ -242,17 +205,12 @@ def play(args, scripts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", default=ROOT / "build", type=Path)
-    parser.add_argument("--lab", action="store_true", help="in the lab, also against stock")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="scripts, without .drill")
-    parser.add_argument("--long", action="store_true", help="all in the lab, not only every third",
-                        default=bool(os.environ.get("PURECM_TEST_LONG")))
     args = parser.parse_args()
     os.environ[SECRET] = "of-the-test"
     args.build = args.build.resolve()
     scripts = [path for path in sorted(HERE.glob("*.drill"))
                if not args.only or path.stem in args.only]
-    if args.lab and not args.long and not args.only:
-        scripts = scripts[::LAB_STEP]
     try:
         passed, failed = play(args, scripts)
     except RuntimeError as error:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Functions that the compared stock library lacks: rdma_resolve_addrinfo(), user events,
- * <purecm/purecm.h>. Linked with this library; alone.py runs it in the lab and checks its output.
- * Arguments: a name of the peer, a port on which nobody listens there, an unused address of the
- * network.
+ * <purecm/purecm.h>. Linked with this library; alone_lab.py runs it in the lab and checks its
+ * output. Arguments: a name of the peer, a port on which nobody listens there, an unused address of
+ * the network.
  */
 #include <arpa/inet.h>
 #include <errno.h>

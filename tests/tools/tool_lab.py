@@ -1,40 +1,25 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""purecm doctor and ping in the lab: of hosts that are well, and of what was done to others.
-
-Ends with a line "N passed, N failed, N skipped"; skipped where QEMU is missing.
-"""
-import argparse
+"""purecm doctor and ping in the lab: of hosts that are well, and of what was done to others;
+tests/lab/together.py runs them."""
 import json
-import os
 from pathlib import Path
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-import unittest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
-from lablib import Lab  # noqa: E402
-from running import run_named  # noqa: E402
+from together import LabTest
 
 INSTANCES = "/sys/kernel/tracing/instances"
-
-HERE = {}  # what main() was told, and the lab
 
 
 def doctor(host, *args):
     """Run it on a host. Return: exit status, and what each check found by its name."""
-    done = host.run([HERE["purecm"], "doctor", "--json", *args], timeout=60)
+    done = host.run([LabTest.purecm(), "doctor", "--json", *args], timeout=60)
     said = [json.loads(line) for line in done.stdout.splitlines()]
     return done.status, {check["check"]: check for check in said}
 
 
-class Doctor(unittest.TestCase):
-    def setUp(self):
-        self.a, self.b = HERE["lab"].a, HERE["lab"].b
-
+class Doctor(LabTest):
     def bad(self, host, *args):
         """Return what is bad, and the status."""
         status, said = doctor(host, *args)
@@ -89,10 +74,10 @@ class Doctor(unittest.TestCase):
         self.assertIn("modprobe -r", bad["CM class"]["remedy"])
 
     def test_a_cmportd_that_serves_is_seen(self):
-        portd = self.a.start([HERE["cmportd"], "--idle", "0", "--socket", "/run/purecm/x.sock"])
+        portd = self.a.start([LabTest.cmportd(), "--idle", "0", "--socket", "/run/purecm/x.sock"])
         try:
             self.a.wait_for("test -S /run/purecm/x.sock", timeout=60, process=portd)
-            done = self.a.run(f"PURECM_SOCKET=/run/purecm/x.sock {HERE['purecm']} doctor",
+            done = self.a.run(f"PURECM_SOCKET=/run/purecm/x.sock {LabTest.purecm()} doctor",
                               timeout=60)
             self.assertEqual(done.status, 0, done.output)
             self.assertIn("serves /run/purecm/x.sock", done.output)
@@ -100,7 +85,7 @@ class Doctor(unittest.TestCase):
             portd.stop()
 
     def test_a_user_may_not_open_the_nodes(self):
-        done = self.a.run(["setpriv", "--reuid=65534", "--clear-groups", HERE["purecm"],
+        done = self.a.run(["setpriv", "--reuid=65534", "--clear-groups", LabTest.purecm(),
                            "doctor"], timeout=60)
         self.assertEqual(done.status, 1)
         self.assertRegex(done.output, r"BAD +umad +this user may not open /dev/infiniband/umad0")
@@ -125,15 +110,12 @@ class Doctor(unittest.TestCase):
 
 def ping(host, *args):
     """Run it on a host. Return: exit status, its answers, its summary."""
-    done = host.run([HERE["purecm"], "ping", "--json", "--interval=0.05", *args], timeout=60)
+    done = host.run([LabTest.purecm(), "ping", "--json", "--interval=0.05", *args], timeout=60)
     said = [json.loads(line) for line in done.stdout.splitlines()]
     return done.status, said[:-1], said[-1] if said else done.stderr
 
 
-class Ping(unittest.TestCase):
-    def setUp(self):
-        self.a, self.b = HERE["lab"].a, HERE["lab"].b
-
+class Ping(LabTest):
     def test_a_kernel_says_that_nobody_listens(self):
         status, answers, summary = ping(self.a, self.b.addr4, "-c", "5")
         self.assertEqual(status, 0)
@@ -174,10 +156,10 @@ class Ping(unittest.TestCase):
 
     def test_a_cmportd_answers_too(self):
         self.b.mode("purecm")
-        portd = self.b.start([HERE["cmportd"], "--idle", "0"])
+        portd = self.b.start([LabTest.cmportd(), "--idle", "0"])
         try:
             self.b.wait_for("test -S /run/purecm/cmportd.sock", timeout=60, process=portd)
-            self.b.run([HERE["purecm"], "ping", self.a.addr4, "-c1", "--timeout=0.2"])
+            self.b.run([LabTest.purecm(), "ping", self.a.addr4, "-c1", "--timeout=0.2"])
             status, answers, _ = ping(self.a, self.b.addr4, "-c", "2")
         finally:
             portd.stop()
@@ -185,7 +167,7 @@ class Ping(unittest.TestCase):
         self.assertEqual((status, [answer["answer"] for answer in answers]), (0, ["REJ"] * 2))
 
     def test_ctrl_c_ends_with_the_statistics(self):
-        running = self.a.start(f"exec {HERE['purecm']} ping {self.b.addr4} -c 1000 -i 0.1")
+        running = self.a.start(f"exec {LabTest.purecm()} ping {self.b.addr4} -c 1000 -i 0.1")
         running.wait_for_output(r"seq=2", timeout=20)
         running.kill(signal.SIGINT)
         done = running.wait(20)
@@ -193,25 +175,26 @@ class Ping(unittest.TestCase):
         self.assertRegex(done.stdout, r"\d+ sent, \d+ answered, 0% lost")
 
     def test_it_is_what_a_capture_explains(self):
-        capture = Path(HERE["folder"]) / "ping.pcap"
-        with self.a.capture(capture):
-            ping(self.a, self.b.addr4, "-c", "2")
-        done = subprocess.run([HERE["purecm"], "explain", "--json", "-r", capture],
-                              capture_output=True, check=True, text=True)
+        with tempfile.TemporaryDirectory() as folder:
+            capture = Path(folder) / "ping.pcap"
+            with self.a.capture(capture):
+                ping(self.a, self.b.addr4, "-c", "2")
+            done = subprocess.run([LabTest.purecm(), "explain", "--json", "-r", capture],
+                                  capture_output=True, check=True, text=True)
         said = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([flow["outcome"] for flow in said], ["probed"] * 2)
 
 
 def start_listening(host, words):
     """Start a command that listens at an interface of a host. Return it when it does."""
-    running = host.start(f"exec {HERE['purecm']} {words}", timeout=60)
+    running = host.start(f"exec {LabTest.purecm()} {words}", timeout=60)
     host.wait_for("grep -q ' 0003 ' /proc/net/packet", timeout=20)  # 0003: all packets
     return running
 
 
-class Live(unittest.TestCase):
+class Live(LabTest):
     def test_what_passes_an_interface_is_shown_as_it_happens(self):
-        a, b = HERE["lab"].a, HERE["lab"].b
+        a, b = self.a, self.b
         trace = start_listening(b, "trace -i eth0")
         ping(a, b.addr4, "-c", "1")
         trace.wait_for_output(r"REQ .*\n.* REJ ", timeout=20)
@@ -219,7 +202,7 @@ class Live(unittest.TestCase):
         self.assertEqual(trace.wait(20).status, 0)
 
     def test_it_is_explained_after_ctrl_c(self):
-        a, b = HERE["lab"].a, HERE["lab"].b
+        a, b = self.a, self.b
         explain = start_listening(b, "explain -i any")
         ping(a, b.addr6, "-c", "2")
         explain.kill(signal.SIGINT)
@@ -228,18 +211,18 @@ class Live(unittest.TestCase):
         self.assertTrue(done.stdout.endswith("2 connections: 2 probed\n"), done.stdout)
 
 
-class Kernel(unittest.TestCase):
+class Kernel(LabTest):
     """What the kernel's connection manager does, on host b."""
 
     def test_what_it_does_is_traced_and_counted(self):
-        a, b = HERE["lab"].a, HERE["lab"].b
-        trace = b.start(f"exec {HERE['purecm']} trace --kernel", timeout=60)
+        a, b = self.a, self.b
+        trace = b.start(f"exec {LabTest.purecm()} trace --kernel", timeout=60)
         b.wait_for(f"grep -q 1 {INSTANCES}/purecm-*/events/ib_mad/ib_mad_recv_done_handler/enable",
                    timeout=20, process=trace)
         ping(a, b.addr4, "-c", "1")
         server = b.start(f"exec rping -s -a {b.addr4} -p 7000", timeout=90)
         b.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20, process=server)
-        told = b.run([HERE["purecm"], "stat", "--kernel", "--json"]).check()
+        told = b.run([LabTest.purecm(), "stat", "--kernel", "--json"]).check()
         ping(a, f"{b.addr4}:7000", "-c", "1")
         trace.wait_for_output(r"REQ .*\n.* REP ", timeout=20)
         server.stop()
@@ -258,22 +241,3 @@ class Kernel(unittest.TestCase):
                   if row["type"] == "port_count"}
         self.assertGreater(counts["REQ", "received"], 0)
         self.assertGreater(counts["REJ", "sent"], 0)
-
-
-def main():
-    """Boot the lab once for all. Return: 1 if anything failed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--purecm", type=os.path.abspath, required=True)
-    parser.add_argument("--cmportd", type=os.path.abspath, required=True)
-    parser.add_argument("-k", action="append", help="only tests with this in their name")
-    HERE.update(vars(parser.parse_args()))
-    if not shutil.which("qemu-system-x86_64"):
-        print("QEMU is missing: apt-get install qemu-system-x86\n0 passed, 0 failed, 1 skipped")
-        return 77
-    with Lab({"a": "purecm", "b": "stock"}) as HERE["lab"], \
-            tempfile.TemporaryDirectory() as HERE["folder"]:
-        return run_named(HERE["k"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
