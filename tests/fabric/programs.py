@@ -16,9 +16,12 @@ import sys
 import tempfile
 import time
 
-from preloaded import ENDS, PRELOAD, PRELOADED, UNCHANGED
-
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/lab"))
+
+from preloaded import ENDS, PRELOAD, PRELOADED, UNCHANGED  # noqa: E402
+from program_cases import PERFTEST_RACED  # noqa: E402
+
 FABRIC = ROOT / "tools/fabric/fabric"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 LIMIT_S = 400
@@ -73,7 +76,7 @@ PROGRAMS = (
 # listen between the client's request by RDMA and that by TCP: both ends start at once.
 SLOW = re.compile("preload: TCP to .*: Connection (timed out|refused)")
 
-# perftest's server listens anew for its second connection, which must not come too early.
+# perftest's server listens anew for its second connection, which should not come too early.
 SLOW_MADS = ("--faults", "mads:delay=50ms")
 
 # Their servers run until they are ended; udpong's never listens, and works all the time.
@@ -197,8 +200,12 @@ def unchanged(tests, serve, fetch, server, client):
 
 
 def perftest_by_rdma_cm(tests):
-    done = tests.run(*SLOW_MADS, "a:ib_atomic_bw -R -n 1000",
-                     "b:ib_atomic_bw -R -n 1000 10.77.0.1")
+    for _ in range(ATTEMPTS):
+        done = tests.run(*SLOW_MADS, "a&:ib_atomic_bw -R -n 1000",
+                         "b:ib_atomic_bw -R -n 1000 10.77.0.1")
+        if not re.search(PERFTEST_RACED, done.stdout):
+            break
+        print("     once more, its server was too slow for it", flush=True)
     if done.returncode or "b|  8          1000" not in done.stdout:
         raise Failure(done.stdout + done.stderr)
 
