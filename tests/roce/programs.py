@@ -44,7 +44,7 @@ PERFTEST = tuple((f"{program} {options}".strip(), f"{program} -d fab0 -x 1 {opti
                   f"{program} -d fab0 -x 1 {options} {A}", (wanted,))
                  for program, options, wanted in (
                      ("ib_write_bw", "-n 1000", "b|  65536      1000"),
-                     ("ib_write_bw", "-n 200 -s 1000000 -q 4", "b|  1000000    800"),
+                     ("ib_write_bw", "-n 50 -s 1000000 -q 4", "b|  1000000    200"),
                      ("ib_write_bw", "-n 1000 -c UC -s 1000", "b|  1000       1000"),
                      ("ib_send_lat", "-n 1000 -s 100", "b|  100     1000"),
                      ("ib_write_lat", "-n 1000", "b|  2       1000"),
@@ -52,7 +52,7 @@ PERFTEST = tuple((f"{program} {options}".strip(), f"{program} -d fab0 -x 1 {opti
                      ("ib_send_lat", "-n 1000 -c UD", "b|  2       1000"),
                      ("ib_atomic_bw", "-n 1000", "b|  8          1000"),
                      ("ib_atomic_lat", "-n 1000 -A CMP_AND_SWAP", "b|  8       1000"),
-                     ("ib_read_bw", "-n 20 -s 8388608 -m 1024", "b|  8388608    20")))
+                     ("ib_read_bw", "-n 5 -s 8388608 -m 1024", "b|  8388608    5")))
 
 
 # By verbs alone, as rdma_cm has groups of IPv4 only: IGMP and MLD tell of the member.

@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/lab"))
@@ -37,7 +38,7 @@ AGAIN_S = 5
 # The last is of perftest, which measures the processor's clock, and cannot on a busy emulated one.
 RACED = f"{RPING_RACED}|{PERFTEST_RACED}|{QPERF_RACED}|Can't produce a report"
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
-ITERATIONS = 200 if LONG else 40  # of perftest
+ITERATIONS = 200 if LONG else 10  # of perftest
 # Its server listens anew for each, and a busy host loses that race more than ATTEMPTS times.
 QPERF_MORE = "rc_bw rc_lat rc_rdma_read_bw rc_rdma_write_lat" if LONG else ""
 FOLDER = "/tmp/purecm-roce"
@@ -173,6 +174,7 @@ def sample(rows, only, number, of):
 class Tests:
     def __init__(self, lab):
         self.lab, self.count, self.limit_s = lab, {"ok": 0, "FAIL": 0}, LIMIT_S
+        self.began = time.monotonic()
         is_steered = lab.a.run("cmtime -h 2>&1 | grep -q controller").ok
         self.extra = (CMTIME_STEERED if is_steered else CMTIME,)
         if lab.a.run("grep -q IBV_WR_FLUSH /usr/include/infiniband/verbs.h").ok:
@@ -181,7 +183,9 @@ class Tests:
     def report(self, name, why=None):
         verdict = "FAIL" if why else "ok"
         self.count[verdict] += 1
-        print(f"{verdict:4} {name}" + (f": {why}" if why else ""), flush=True)
+        began, self.began = self.began, time.monotonic()
+        print(f"{verdict:4} {name} ({self.began - began:.1f} s)" + (f": {why}" if why else ""),
+              flush=True)
 
     def play(self, name, pair, texts, wanted, address):
         """A server on the first of a pair, a client on the second, once the server listens: one
