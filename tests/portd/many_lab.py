@@ -92,6 +92,12 @@ def same(seen, wanted):
         raise AssertionError(f"{seen!r} instead of {wanted!r}")
 
 
+def start_cmportd(bench, *words, **env):
+    """Have a cmportd with these options on b, and not one that an earlier check has left there."""
+    bench.b.wait_for("! pgrep -x cmportd", timeout=60)
+    bench.b.run([bench.program, "--detach", *words], env=bench.env(**env), check=True)
+
+
 def finish(processes):
     """Wait for processes and raise unless all end with status 0."""
     for process in processes:
@@ -254,7 +260,7 @@ def twenty_programs_that_start_while_cmportd_is_killed_all_connect(bench):
 def a_user_without_umad_connects_and_listens_through_roots_cmportd(bench):
     bench.b.run("chmod 666 /dev/infiniband/uverbs0; chmod 600 /dev/infiniband/umad0", check=True)
     # It stays until it is ended: on a busy host the programs may start after its usual end.
-    bench.b.run([bench.program, "--detach", "--idle=0"], env=bench.env(), check=True)
+    start_cmportd(bench, "--idle=0")
     server = bench.b.start([*NOBODY, "rping", "-s", "-C", "3", "-v"],
                            env=bench.env(PURECM_LOG="debug"), timeout=60)
     server.wait_for_output("listening on", timeout=30)
@@ -284,7 +290,7 @@ def who_gets_port_80(bench, host):
 @long_check
 def a_low_port_is_for_those_with_the_capability_of_the_host_as_with_stock(bench):
     start = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
-    bench.b.run([bench.program, "--detach", "--idle=0"], env=bench.env(), check=True)
+    start_cmportd(bench, "--idle=0")
     wanted = who_gets_port_80(bench, bench.a)
     same(wanted, 2 * ["ready"] + ["hold: rdma_listen: Permission denied"] + ["ready"] +
          4 * ["hold: rdma_listen: Permission denied"])
@@ -327,8 +333,7 @@ def a_folder_that_is_not_there_for_a_user_is_said_at_once(bench):
 def a_user_who_floods_cmportd_fails_no_connect_of_another(bench):
     bench.b.run("chmod 666 /dev/infiniband/uverbs0", check=True)
     # On a busy machine it takes longer from one flooder to the next than cmportd would stay alone.
-    bench.b.run([bench.program, "--confine=kill", "--detach"], env=bench.env(PURECM_IDLE_S="600"),
-                check=True)
+    start_cmportd(bench, "--confine=kill", PURECM_IDLE_S="600")
     server = bench.serve()
     quiet_s = held_in_s(bench)
     for kind in FLOODS:
@@ -527,8 +532,7 @@ def of_a_hundred_connections_between_two_of_us_most_messages_pass_beside_qp1(ben
 @long_check
 def with_qp1_alone_on_one_host_no_message_passes_beside_it(bench):
     begin_anew(bench)
-    bench.b.run([bench.program, "--detach", "--qp1"], env=bench.env(PURECM_IDLE_S="60"),
-                check=True)
+    start_cmportd(bench, "--qp1", PURECM_IDLE_S="60")
     same(connect_hundred(bench)[1], 0)
 
 
