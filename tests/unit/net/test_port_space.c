@@ -394,13 +394,13 @@ TEST(all_ports_can_be_held)
 	free(claims);
 }
 
-/* Otherwise a client that binds and releases every port would make cmportd keep all pages. */
+/* Otherwise a client that binds and releases all ports would make cmportd keep all pages. */
 TEST(released_ports_keep_little_memory)
 {
 	const size_t before = mallinfo2().uordblks;
 	struct port_claim c;
 
-	for (int port = 1024; port < 65536; port++) {
+	for (int port = 1024; port < 65536; port += 5) { /* some of each page */
 		c = claim("0.0.0.0", port);
 		ck_assert_int_eq(port_space_bind(&space, &c), 0);
 		port_space_release(&space, &c);
