@@ -27,28 +27,9 @@ LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 
 
 class LabTest(unittest.TestCase):
-    """A test of these hosts."""
+    """A test of hosts a and b, by what is built in a folder: purecm and cmportd are paths there."""
 
-    lab = None
-    build = None
-
-    @property
-    def a(self):
-        return self.lab.a
-
-    @property
-    def b(self):
-        return self.lab.b
-
-    @classmethod
-    def purecm(cls):
-        """Return the path of the program."""
-        return str(cls.build / "tools/purecm")
-
-    @classmethod
-    def cmportd(cls):
-        """Return its path."""
-        return str(cls.build / "tools/cmportd/cmportd")
+    a = b = build = purecm = cmportd = None
 
 
 def tests_of(module, words):
@@ -69,8 +50,11 @@ def main():
         print("QEMU is missing: apt-get install qemu-system-x86\n0 passed, 0 failed, 1 skipped")
         return SKIPPED
     LabTest.build = args.build.resolve()
+    LabTest.purecm = str(LabTest.build / "tools/purecm")
+    LabTest.cmportd = str(LabTest.build / "tools/cmportd/cmportd")
     tests = unittest.TestSuite(tests_of(module, args.k) for module in MODULES)
-    with Lab({"a": "purecm", "b": "stock"}) as LabTest.lab:
+    with Lab({"a": "purecm", "b": "stock"}) as lab:
+        LabTest.a, LabTest.b = lab.a, lab.b
         return summary(unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(tests))
 
 

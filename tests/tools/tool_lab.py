@@ -14,7 +14,7 @@ INSTANCES = "/sys/kernel/tracing/instances"
 
 def doctor(host, *args):
     """Run it on a host. Return: exit status, and what each check found by its name."""
-    done = host.run([LabTest.purecm(), "doctor", "--json", *args], timeout=60)
+    done = host.run([LabTest.purecm, "doctor", "--json", *args], timeout=60)
     said = [json.loads(line) for line in done.stdout.splitlines()]
     return done.status, {check["check"]: check for check in said}
 
@@ -74,10 +74,10 @@ class Doctor(LabTest):
         self.assertIn("modprobe -r", bad["CM class"]["remedy"])
 
     def test_a_cmportd_that_serves_is_seen(self):
-        portd = self.a.start([LabTest.cmportd(), "--idle", "0", "--socket", "/run/purecm/x.sock"])
+        portd = self.a.start([LabTest.cmportd, "--idle", "0", "--socket", "/run/purecm/x.sock"])
         try:
             self.a.wait_for("test -S /run/purecm/x.sock", timeout=60, process=portd)
-            done = self.a.run(f"PURECM_SOCKET=/run/purecm/x.sock {LabTest.purecm()} doctor",
+            done = self.a.run(f"PURECM_SOCKET=/run/purecm/x.sock {LabTest.purecm} doctor",
                               timeout=60)
             self.assertEqual(done.status, 0, done.output)
             self.assertIn("serves /run/purecm/x.sock", done.output)
@@ -85,7 +85,7 @@ class Doctor(LabTest):
             portd.stop()
 
     def test_a_user_may_not_open_the_nodes(self):
-        done = self.a.run(["setpriv", "--reuid=65534", "--clear-groups", LabTest.purecm(),
+        done = self.a.run(["setpriv", "--reuid=65534", "--clear-groups", LabTest.purecm,
                            "doctor"], timeout=60)
         self.assertEqual(done.status, 1)
         self.assertRegex(done.output, r"BAD +umad +this user may not open /dev/infiniband/umad0")
@@ -110,7 +110,7 @@ class Doctor(LabTest):
 
 def ping(host, *args):
     """Run it on a host. Return: exit status, its answers, its summary."""
-    done = host.run([LabTest.purecm(), "ping", "--json", "--interval=0.05", *args], timeout=60)
+    done = host.run([LabTest.purecm, "ping", "--json", "--interval=0.05", *args], timeout=60)
     said = [json.loads(line) for line in done.stdout.splitlines()]
     return done.status, said[:-1], said[-1] if said else done.stderr
 
@@ -156,10 +156,10 @@ class Ping(LabTest):
 
     def test_a_cmportd_answers_too(self):
         self.b.mode("purecm")
-        portd = self.b.start([LabTest.cmportd(), "--idle", "0"])
+        portd = self.b.start([LabTest.cmportd, "--idle", "0"])
         try:
             self.b.wait_for("test -S /run/purecm/cmportd.sock", timeout=60, process=portd)
-            self.b.run([LabTest.purecm(), "ping", self.a.addr4, "-c1", "--timeout=0.2"])
+            self.b.run([LabTest.purecm, "ping", self.a.addr4, "-c1", "--timeout=0.2"])
             status, answers, _ = ping(self.a, self.b.addr4, "-c", "2")
         finally:
             portd.stop()
@@ -167,7 +167,7 @@ class Ping(LabTest):
         self.assertEqual((status, [answer["answer"] for answer in answers]), (0, ["REJ"] * 2))
 
     def test_ctrl_c_ends_with_the_statistics(self):
-        running = self.a.start(f"exec {LabTest.purecm()} ping {self.b.addr4} -c 1000 -i 0.1")
+        running = self.a.start(f"exec {LabTest.purecm} ping {self.b.addr4} -c 1000 -i 0.1")
         running.wait_for_output(r"seq=2", timeout=20)
         running.kill(signal.SIGINT)
         done = running.wait(20)
@@ -179,7 +179,7 @@ class Ping(LabTest):
             capture = Path(folder) / "ping.pcap"
             with self.a.capture(capture):
                 ping(self.a, self.b.addr4, "-c", "2")
-            done = subprocess.run([LabTest.purecm(), "explain", "--json", "-r", capture],
+            done = subprocess.run([LabTest.purecm, "explain", "--json", "-r", capture],
                                   capture_output=True, check=True, text=True)
         said = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([flow["outcome"] for flow in said], ["probed"] * 2)
@@ -187,7 +187,7 @@ class Ping(LabTest):
 
 def start_listening(host, words):
     """Start a command that listens at an interface of a host. Return it when it does."""
-    running = host.start(f"exec {LabTest.purecm()} {words}", timeout=60)
+    running = host.start(f"exec {LabTest.purecm} {words}", timeout=60)
     host.wait_for("grep -q ' 0003 ' /proc/net/packet", timeout=20)  # 0003: all packets
     return running
 
@@ -216,13 +216,13 @@ class Kernel(LabTest):
 
     def test_what_it_does_is_traced_and_counted(self):
         a, b = self.a, self.b
-        trace = b.start(f"exec {LabTest.purecm()} trace --kernel", timeout=60)
+        trace = b.start(f"exec {LabTest.purecm} trace --kernel", timeout=60)
         b.wait_for(f"grep -q 1 {INSTANCES}/purecm-*/events/ib_mad/ib_mad_recv_done_handler/enable",
                    timeout=20, process=trace)
         ping(a, b.addr4, "-c", "1")
         server = b.start(f"exec rping -s -a {b.addr4} -p 7000", timeout=90)
         b.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20, process=server)
-        told = b.run([LabTest.purecm(), "stat", "--kernel", "--json"]).check()
+        told = b.run([LabTest.purecm, "stat", "--kernel", "--json"]).check()
         ping(a, f"{b.addr4}:7000", "-c", "1")
         trace.wait_for_output(r"REQ .*\n.* REP ", timeout=20)
         server.stop()
