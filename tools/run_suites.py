@@ -31,7 +31,7 @@ LAB = ("luck", "lab", "parity")
 LABS_AT_ONCE = 2  # each boots two hosts, which leave a core idle now and then
 SUITES_AT_ONCE = 3  # many tests wait, and some suites have one that is long
 # Those that take longest begin first, or the run would wait for one of them at its end.
-LONGEST = (*LAB, "fabric", "sanitize", "portd")
+LONGEST = (*LAB, "fabric", "sanitize", "portd", "loop", "machines")
 # With more programs at a time than there are cores, because they wait for most of their time.
 WAITING, PER_CORE = "fabric", 2
 LONG = ("bench", "long")  # alone: some measure time
