@@ -394,7 +394,7 @@ TEST(all_ports_can_be_held)
 	free(claims);
 }
 
-/* Otherwise a client that binds and releases all ports would make cmportd keep all pages. */
+/* Otherwise a client that binds and releases every port would make cmportd keep all pages. */
 TEST(released_ports_keep_little_memory)
 {
 	const size_t before = mallinfo2().uordblks;
