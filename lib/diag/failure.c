@@ -29,8 +29,8 @@ static const struct phrase address_phrases[] = {
 static const struct phrase port_phrases[] = {
 	{ EADDRINUSE, "another id is bound to the port" },
 	{ EADDRNOTAVAIL, "another id is bound to the port, and one of the two to all addresses" },
-	{ EACCES, "a port below 1024 needs CAP_NET_BIND_SERVICE, "
-		  "each a cmportd that this user may reach or start" },
+	{ EACCES, "a port below 1024 needs CAP_NET_BIND_SERVICE; "
+		  "any port needs a cmportd that this user can reach or start" },
 	{ 0, NULL },
 };
 
