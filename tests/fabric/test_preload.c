@@ -468,7 +468,7 @@ TEST(a_child_of_vfork_closes_its_own_descriptors)
 }
 END_TEST
 
-/* In a child that shares this memory: a file replaces the socket, and is duplicated. */
+/* Runs in a child that shares this memory: replaces its socket by a file, duplicates that. */
 static int duplicate_file(void *fd)
 {
 	open_file_as(*(int *)fd);
@@ -477,7 +477,7 @@ static int duplicate_file(void *fd)
 	return 1;
 }
 
-/* As in the child that starts cmportd, while other threads open sockets. */
+/* The child that starts cmportd does this while other threads open sockets. */
 TEST(a_child_that_shares_the_memory_has_descriptors_of_its_own)
 {
 	static _Alignas(16) char stack[65536];

@@ -77,8 +77,8 @@ int closing_alias(int from, int to)
 }
 
 /*
- * A child that shares this memory, as the one that starts cmportd does, has descriptors of its own:
- * the map is not about them.
+ * A child that shares this memory, such as the one that starts cmportd, has a descriptor table of
+ * its own; the map describes the parent's.
  */
 static struct sock *find_socket(int fd)
 {
