@@ -42,7 +42,8 @@ def address_beyond_has_a_route_that_ends_at_a_router(build):
 def another_user_is_told_why_there_is_no_device(build):
     if os.geteuid():
         raise hosts.SkipOne("only root can become another user")
-    said = lines(build, "--hosts", "1", "a:setpriv --reuid 65534 --clear-groups ibv_devices 2>&1")
+    said = lines(build, "--hosts", "1",
+                 "a:setpriv --reuid 65534 --regid 65534 --clear-groups ibv_devices 2>&1")
     assert "user 65534 may not use this fabric, which is another user's" in said[0], said
 
 

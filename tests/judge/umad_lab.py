@@ -71,8 +71,8 @@ class UmadOnRxe(LabTest):
         self.assert_refused(self.run_probe("open"), "EADDRINUSE", "process %d" % holder.pid)
 
     def test_missing_permission_is_said(self):
-        result = self.host.run(["setpriv", "--reuid=65534", "--clear-groups", self.probe,
-                                self.host.device, "open"])
+        result = self.host.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                self.probe, self.host.device, "open"])
         self.assert_refused(result, "EACCES", "/dev/infiniband/umad0")
 
     def test_missing_module_is_said(self):

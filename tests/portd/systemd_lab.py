@@ -121,7 +121,7 @@ class Host:
         """Connect as nobody to a server of root's, through whatever cmportd there is."""
         server = self.serve("-C 2")
         try:
-            client = "setpriv --reuid 65534 --clear-groups " \
+            client = "setpriv --reuid 65534 --regid 65534 --clear-groups " \
                 f"rping -c -v -a {self.guest.addr4} -C 2"
             for done in (self.guest.run(self.inside(client), timeout=120), server.wait(60)):
                 rping_ended(done)

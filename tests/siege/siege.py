@@ -38,7 +38,7 @@ PORT, SLOW_PORT = 7700, 7998
 HONEST, SERVER, STRANGER, BYSTANDER = (f"10.77.0.{i}" for i in range(1, 5))
 NOT_THERE = "10.77.0.99"
 CLIENTS, EACH, FIRST_QPN = 10, 20, 0x1000
-NOBODY = ["setpriv", "--reuid", "65534", "--clear-groups"]
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 MEMORY_MIB = 256  # a quarter of what the unit allows
 FDS_MAX = 4096  # a sixteenth of what the unit allows
 # At least; otherwise until the honest ones have connected.

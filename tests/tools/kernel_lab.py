@@ -309,8 +309,8 @@ class Kernel(unittest.TestCase):
                 done = self.b.run([HERE["purecm"], "trace", "--kernel"])
                 self.assertEqual(done.status, 1)
                 self.assertIn(words, done.stderr)
-        done = self.b.run(["setpriv", "--reuid=65534", "--clear-groups", HERE["purecm"], "trace",
-                           "--kernel"])
+        done = self.b.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                           HERE["purecm"], "trace", "--kernel"])
         self.assertIn("only root", done.stderr)
         done = self.b.run("umount /sys/kernel/tracing; umount /sys/kernel/debug/tracing; "
                           f"umount /sys/kernel/debug; {HERE['purecm']} trace --kernel; "

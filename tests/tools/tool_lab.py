@@ -85,8 +85,8 @@ class Doctor(LabTest):
             portd.stop()
 
     def test_a_user_may_not_open_the_nodes(self):
-        done = self.a.run(["setpriv", "--reuid=65534", "--clear-groups", LabTest.purecm,
-                           "doctor"], timeout=60)
+        done = self.a.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                           LabTest.purecm, "doctor"], timeout=60)
         self.assertEqual(done.status, 1)
         self.assertRegex(done.output, r"BAD +umad +this user may not open /dev/infiniband/umad0")
 
