@@ -216,6 +216,21 @@ class Sources(unittest.TestCase):
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertEqual(file.read_bytes(), capture("connect").read_bytes(), words)
 
+    def test_what_is_read_is_not_replaced(self):
+        content, program = capture("connect").read_bytes(), Path(HERE["purecm"]).resolve()
+        for command in ("trace", "-w"), ("timeline", "-o"), ("report", "-o"):
+            for source in "file", "./file", "-":
+                with tempfile.TemporaryDirectory() as folder:
+                    file = Path(folder, "file")
+                    file.write_bytes(content)
+                    with open(file, "rb") as stdin:
+                        done = subprocess.run([program, *command, file.name, "-r", source],
+                                              stdin=stdin, cwd=folder, capture_output=True,
+                                              check=False)
+                    self.assertEqual(done.returncode, 1, (command, source))
+                    self.assertIn(b"file is read; write to another", done.stderr)
+                    self.assertEqual(file.read_bytes(), content)
+
     def test_an_interface_that_is_not_there_is_named(self):
         done = purecm("trace", "-i", "nope0")
         self.assertEqual(done.returncode, 1)

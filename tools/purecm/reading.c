@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "mad/talk.h"
 
@@ -304,6 +305,20 @@ const char *reading_name(const struct reading *reading)
 	if (!file)
 		return "this host";
 	return strcmp(file, "-") ? file : "standard input";
+}
+
+int reading_check_output(const struct reading *reading, const char *path)
+{
+	const char *input = file_of(reading);
+	const bool is_stdin = input && strcmp(input, "-") == 0;
+	struct stat in, out;
+
+	if (!input || !path || strcmp(path, "-") == 0 || stat(path, &out) ||
+	    (is_stdin ? fstat(STDIN_FILENO, &in) : stat(input, &in)) || !S_ISREG(in.st_mode) ||
+	    in.st_dev != out.st_dev || in.st_ino != out.st_ino)
+		return 0;
+	complain("%s is read; write to another file", path);
+	return -EINVAL;
 }
 
 bool reading_is_once(const struct reading *reading)

@@ -87,6 +87,14 @@ int reading_flows(const struct reading *reading, struct flows **ret);
 /** reading_name() - the name of the source, for titles */
 const char *reading_name(const struct reading *reading);
 
+/**
+ * reading_check_output() - refuse to replace the file that is read
+ * @path: what will be written; NULL for nothing, "-" for standard output
+ *
+ * Return: 0; -EINVAL, after an error message.
+ */
+int reading_check_output(const struct reading *reading, const char *path);
+
 /** reading_is_once() - return whether the source can be read only once */
 bool reading_is_once(const struct reading *reading);
 

@@ -322,6 +322,8 @@ int report_main(int argc, char **argv)
 	int err;
 
 	command_parse(&usage, argc, argv, &report);
+	if (reading_check_output(&report.reading, report.output))
+		return STATUS_FAILED;
 	umask(077);
 	command_catch_end();
 	report.mask = report.masks ? mask_new() : NULL;

@@ -506,10 +506,12 @@ static void put_picture(const struct page *page)
 	fputs("</svg>\n", page->out);
 }
 
-static void put_page(const struct log *log, const char *title, FILE *out)
+/* Return: 0 or -ENOMEM. */
+static int put_page(const struct log *log, const char *title, FILE *out)
 {
 	const size_t n_flows = flows_count(log->flows);
 	struct page page = { .log = log, .out = out };
+	int err = -ENOMEM;
 	uint32_t i;
 
 	page.x = calloc(log->count + 1, sizeof(*page.x));
@@ -530,10 +532,12 @@ static void put_page(const struct log *log, const char *title, FILE *out)
 		for (i = 0; i < page.n_lanes; i++)
 			put_explanation(&page, page.flow[i]);
 		fputs("</body></html>\n", out);
+		err = 0;
 	}
 	free(page.x);
 	free(page.lane);
 	free(page.flow);
+	return err;
 }
 
 /* --- the command ---------------------------------------------------------- */
@@ -542,32 +546,34 @@ static int write_page(const struct reading *reading, const struct log *log, cons
 {
 	const bool is_stdout = !path || strcmp(path, "-") == 0;
 	FILE *out = is_stdout ? stdout : command_create(path);
-	bool is_broken;
+	int err = out ? put_page(log, reading_name(reading), out) : 0;
+	bool is_broken = !out || ferror(out);
 
-	if (out)
-		put_page(log, reading_name(reading), out);
-	is_broken = !out || ferror(out);
 	if (out && !is_stdout)
 		is_broken |= fclose(out) != 0;
 	if (is_broken && !is_stdout)
 		complain("%s cannot be written: %s", path, strerror(errno));
-	return is_broken ? -EIO : 0;
+	return is_broken ? -EIO : err;
 }
 
 /* @path: NULL, "-": standard output. Return: exit status. */
 static int draw(const struct reading *reading, const char *path)
 {
 	struct log log = { .count = 0 };
-	int err = read_log(reading, &log);
+	int err = reading_check_output(reading, path), written = 0;
 
+	if (!err)
+		err = read_log(reading, &log);
 	if (log.is_cut)
 		complain("%s: only the first %u messages are drawn; choose connections, see "
 			 "--help",
 			 reading_name(reading), DRAWN_MAX);
-	if ((!err || err == SOURCE_CUT) && write_page(reading, &log, path))
-		err = -EIO;
+	if (!err || err == SOURCE_CUT)
+		written = write_page(reading, &log, path);
+	if (err == -ENOMEM || written == -ENOMEM)
+		complain("the page cannot be drawn: %s", strerror(ENOMEM));
 	free_log(&log);
-	return err ? STATUS_FAILED : STATUS_OK;
+	return err || written ? STATUS_FAILED : STATUS_OK;
 }
 
 struct timeline {

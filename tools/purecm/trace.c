@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tools/purecm/subcommand.h"
 #include "tools/purecm/pcapng.h"
@@ -196,24 +195,12 @@ static show_function *choose_show(const struct trace *trace)
 	return trace->write ? NULL : show_line;
 }
 
-/* Writing a file replaces it. */
-static bool is_same_file(const char *input, const char *output)
-{
-	struct stat in, out;
-
-	return input && output && !stat(input, &in) && !stat(output, &out) && S_ISREG(in.st_mode) &&
-	       in.st_dev == out.st_dev && in.st_ino == out.st_ino;
-}
-
 static int check_input(const struct trace *trace)
 {
 	const struct reading *reading = &trace->reading;
 
-	if (is_same_file(reading->file, trace->write) ||
-	    is_same_file(reading->kernel_file, trace->write)) {
-		complain("%s is read; write to another file", trace->write);
+	if (reading_check_output(reading, trace->write))
 		return -EINVAL;
-	}
 	if (reading->filter.outcomes && reading_is_once(reading)) {
 		complain("--outcome reads a capture twice, which %s does not allow; name a file",
 			 reading_name(reading));
