@@ -102,7 +102,7 @@ def rounds(names, args):
     is_long = os.environ.get("PURECM_TEST_LONG")
     yield None, names if is_long else names[::args.every]
     for i, device in enumerate(CONNECTING):
-        if is_long or args.device in (None, device):
+        if args.device in (None, device):
             yield device, names if is_long else names[EVERY * i // len(CONNECTING)::EVERY]
 
 
@@ -143,8 +143,7 @@ def main():
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--every", default=1, type=int, metavar="N", help="so many-th scenario, "
                         "except with PURECM_TEST_LONG")
-    parser.add_argument("--device", choices=CONNECTING, help="besides the one without quirks "
-                        "(all; so are they with PURECM_TEST_LONG)")
+    parser.add_argument("--device", choices=CONNECTING, help="besides the one without quirks (all)")
     parser.add_argument("--take", metavar="DIR", help="what run.py --keep kept")
     parser.add_argument("--names", action="store_true", help="print the scenarios' names and end")
     args = parser.parse_args()
