@@ -128,6 +128,6 @@ void subnet_resend(struct portd_client *client)
 	}
 	engine_unlock();
 	for (i = 0; i < n; i++)
-		portd_put_data(client, &records[i]);
+		portd_tell_data(client, &records[i]);
 	free(records);
 }

@@ -50,6 +50,7 @@ static int open_client(struct portd_client **ret, bool visits,
 	client->page_fd = -1;
 	client->lease_count = LEASE_FIRST;
 	pthread_mutex_init(&client->lock, NULL);
+	pthread_mutex_init(&client->data_lock, NULL);
 	pthread_mutex_init(&client->held_lock, NULL);
 	pthread_cond_init(&client->resumed, NULL);
 	err = reach ? 0 : socket_path_find(client->path);
@@ -99,6 +100,7 @@ void portd_client_close(struct portd_client *client)
 		return;
 	portd_send_held(client);
 	pthread_mutex_destroy(&client->lock);
+	pthread_mutex_destroy(&client->data_lock);
 	pthread_mutex_destroy(&client->held_lock);
 	pthread_cond_destroy(&client->resumed);
 	free_client(client);
@@ -339,11 +341,12 @@ int portd_send_held(struct portd_client *client)
 
 int portd_put_data(struct portd_client *client, const struct portd_record *record)
 {
-	struct portd_datagram out; /* large, so not cleared */
+	int err;
 
-	out.bytes = 0;
-	portd_put(&out, record);
-	return send_datagram(client, &out);
+	pthread_mutex_lock(&client->data_lock);
+	err = portd_tell_data(client, record);
+	pthread_mutex_unlock(&client->data_lock);
+	return err;
 }
 
 int portd_try_data(struct portd_client *client, const struct portd_datagram *datagram)
@@ -412,6 +415,7 @@ int portd_resume(struct portd_client *client, void (*tell)(struct portd_client *
 	unsigned int i;
 	int err = -EPIPE;
 
+	pthread_mutex_lock(&client->data_lock);
 	pthread_mutex_lock(&client->lock);
 	client->broken = true;
 	for (i = 0; i < REQUEST_TRIES_MAX && request_is_hang_up(err); i++)
@@ -424,6 +428,7 @@ int portd_resume(struct portd_client *client, void (*tell)(struct portd_client *
 	}
 	pthread_cond_broadcast(&client->resumed);
 	pthread_mutex_unlock(&client->lock);
+	pthread_mutex_unlock(&client->data_lock);
 	return err;
 }
 
@@ -451,6 +456,15 @@ int portd_tell_claim(struct portd_client *client, const struct portd_claim *clai
 		err = request_exchange(client, &record, -1, &reply, NULL);
 	}
 	return err ? err : -reply.error;
+}
+
+int portd_tell_data(struct portd_client *client, const struct portd_record *record)
+{
+	struct portd_datagram out; /* large, so not cleared */
+
+	out.bytes = 0;
+	portd_put(&out, record);
+	return send_datagram(client, &out);
 }
 
 void portd_tell_tracked(struct portd_client *client, const struct cm_record *tracked)

@@ -150,6 +150,9 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret);
 /**
  * portd_put_data() - send a record on the data socket, before those that are queued
  *
+ * It waits while the client resumes: to the next cmportd the record may come only after those of
+ * tell(), which opens the ports and repeats queries.
+ *
  * Return: 0, or -errno if it is lost.
  */
 int portd_put_data(struct portd_client *client, const struct portd_record *record);
@@ -216,6 +219,9 @@ int portd_tell_port(struct portd_client *client, const char *device, uint8_t por
 
 /** portd_tell_claim() - report a claim; called by tell() only. Return: 0, or as portd_bind(). */
 int portd_tell_claim(struct portd_client *client, const struct portd_claim *claim, bool listens);
+
+/** portd_tell_data() - as portd_put_data(); called by tell() only */
+int portd_tell_data(struct portd_client *client, const struct portd_record *record);
 
 /** portd_track() - report that data has established a connection, without an RTU */
 void portd_track(struct portd_client *client, const struct cm_record *tracked);

@@ -282,6 +282,11 @@ int portd_put_data(struct portd_client *of, const struct portd_record *record)
 	return portd_send_held(of);
 }
 
+int portd_tell_data(struct portd_client *of, const struct portd_record *record)
+{
+	return portd_put_data(of, record);
+}
+
 int portd_try_data(struct portd_client *of, const struct portd_datagram *datagram)
 {
 	struct portd_datagram in = *datagram;

@@ -19,6 +19,7 @@
 
 #include "lib/portd/client/portd_requests.h"
 #include "lib/portd/proto/datagram.h"
+#include "tests/unit/lib/threads.h"
 #include "tests/unit/test.h"
 
 #define N_UNREAD 5000 /* more than a socket's buffer holds */
@@ -254,6 +255,55 @@ TEST(client_resumes_again_if_cmportd_dies_meanwhile)
 	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
 	ck_assert_int_eq(portd_resume(client, report_nothing, NULL), 0);
 	close(mortal);
+}
+
+static void *put_doubt(void *ret_is_begun)
+{
+	const struct portd_record doubt = { .type = PORTD_SA_REVALIDATE };
+
+	*(_Atomic bool *)ret_is_begun = true;
+	ck_assert_int_eq(portd_put_data(client, &doubt), 0);
+	return NULL;
+}
+
+static pthread_t putter;
+
+static void put_and_tell(struct portd_client *to, void *arg)
+{
+	const struct portd_record told = { .type = PORTD_SA_ASK };
+	_Atomic bool is_begun = false;
+
+	(void)arg;
+	ck_assert(!pthread_create(&putter, NULL, put_doubt, &is_begun));
+	while (!is_begun)
+		sched_yield();
+	threads_wait_asleep();
+	ck_assert_int_eq(portd_tell_data(to, &told), 0);
+}
+
+static enum portd_type type_of_next(void)
+{
+	struct portd_record record = { .type = PORTD_NONE };
+	struct portd_datagram in;
+
+	ck_assert_int_gt(portd_datagram_receive(its_data, &in, NULL, 0), 0);
+	ck_assert_int_eq(portd_get(&in, &record), 0);
+	return record.type;
+}
+
+/* It may have the handle of a port that the next cmportd has not opened yet. */
+TEST(record_of_another_thread_comes_after_what_the_next_cmportd_is_told)
+{
+	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	answer(&hello, (int[2]){ ours[1], -1 });	   /* to HELLO */
+	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
+	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
+	ck_assert_int_eq(portd_resume(client, put_and_tell, NULL), 0);
+	ck_assert(!pthread_join(putter, NULL));
+	ck_assert_int_eq(type_of_next(), PORTD_SA_ASK);
+	ck_assert_int_eq(type_of_next(), PORTD_SA_REVALIDATE);
 }
 
 static void end_cmportd(void)

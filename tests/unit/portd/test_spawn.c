@@ -26,6 +26,7 @@
 #include "lib/portd/client/portd_client.h"
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/client/spawn.h"
+#include "tests/unit/lib/threads.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"
 
@@ -375,30 +376,15 @@ TEST(spawning_runs_no_fork_handler)
 	ck_assert_uint_eq(forks, 0);
 }
 
-static _Atomic pid_t waiting_thread;
+static _Atomic bool is_waiting;
 
 static void *wait_for_any(void *arg)
 {
 	pid_t *first = arg;
 
-	waiting_thread = gettid();
+	is_waiting = true;
 	*first = waitpid(-1, NULL, 0);
 	return NULL;
-}
-
-static bool is_asleep(pid_t thread)
-{
-	char path[64], state = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	if (fscanf(file, "%*d %*s %c", &state) != 1)
-		state = 0;
-	fclose(file);
-	return state == 'S';
 }
 
 TEST(program_that_waits_for_any_child_gets_only_its_own)
@@ -411,8 +397,9 @@ TEST(program_that_waits_for_any_child_gets_only_its_own)
 		_exit(0);
 	}
 	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_any, &first), 0);
-	while (!waiting_thread || !is_asleep(waiting_thread))
+	while (!is_waiting)
 		sched_yield();
+	threads_wait_asleep();
 	spawn();
 	wait_seen();
 	kill(pid, SIGKILL);
