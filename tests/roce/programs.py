@@ -24,7 +24,8 @@ from tshark_judge import judge_capture  # noqa: E402
 
 A, A6 = "10.77.0.1", "fd77::1"
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
-CAPTURED = 1 if LONG else 8  # each so many-th program
+CAPTURED = 1 if LONG else 8  # each so many-th program, but for
+WITHOUT_RDMA = "sizes of preloaded sockets", "knows nothing of RDMA", ", TCP"  # who send none
 HOST = re.compile("^([ab]&?:)")
 SBIN = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 
@@ -230,8 +231,8 @@ def main():
         tests.report("skip", "the packets of programs", "tshark is not installed")
     for number, row in enumerate(rows):
         what = programs.program, tests, *row
-        # A peer that knows nothing of RDMA is spoken to by TCP.
-        is_captured = captures and number % CAPTURED == 0 and "knows nothing" not in row[0]
+        is_captured = (captures and number % CAPTURED == 0 and
+                       not any(words in row[0] for words in WITHOUT_RDMA))
         tests.test(row[0], *((tests.captured, *what) if is_captured else what))
     tests.test("both ends on one host", both_ends_on_one_host, tests)
     tests.test("two machines, a fabric on each", two_machines, tests)

@@ -117,8 +117,8 @@ def tshark(path, *words):
 
 def check_form(path):
     """Raise if tshark finds something malformed."""
-    # It guesses from the first bytes of some payloads that they are something.
-    bad = tshark(path, "--disable-protocol", "rpcordma", "--disable-protocol", "crtp", "-Y",
+    # From the first bytes of a payload it guesses that this is RPC, or begins with an EtherType.
+    bad = tshark(path, "--disable-protocol", "rpcordma", "--disable-heuristic", "eth_over_ib", "-Y",
                  "_ws.malformed || (udp.dstport == 4791 && !infiniband)")
     if bad:
         raise SystemExit(f"{path}: tshark finds wrong: " + "\n".join(bad[:10]))
