@@ -148,13 +148,17 @@ BURSTS = ("none_has_to_be_repeated_while_the_program_takes_them",
           "those_beyond_are_dropped_when_the_program_does_nothing",
           "those_beyond_end_unanswered_with_the_listener",
           "one_that_was_given_up_is_not_shown")
+BURST_TRIES = 100
 
 
 @check
 def more_requests_at_once_than_the_backlog_holds(bench):
     for name in BURSTS:
         with Cmportd(bench) as cmportd:
-            bench.run(bench.program("loop/burst"), name, PURECM_SOCKET=str(cmportd.socket))
+            command = bench.program("loop/burst"), name
+            if not any("late\n" not in bench.run(*command, PURECM_SOCKET=str(cmportd.socket))
+                       for _ in range(BURST_TRIES)):
+                raise AssertionError(f"{name}: this machine was too busy, each time")
 
 
 def rounds_of(said):
