@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counts forks: see forks.h. */
+/* Counts forks, and has handlers called: see forks.h. */
 #include "base/forks.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 unsigned int forks_so_far;
 
@@ -14,4 +15,12 @@ static void count_fork(void)
 void forks_count(void)
 {
 	pthread_atfork(NULL, NULL, count_fork);
+}
+
+void forks_watch(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
+{
+	void *volatile first = malloc(1); /* not optimized away */
+
+	free(first);
+	pthread_atfork(before, in_parent, in_child);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "lib/diag/warning.h"
 #include "lib/rsocket/preload/relay.h"
 
@@ -360,5 +361,5 @@ static void after_fork_in_child(void)
 
 __attribute__((constructor)) static void register_handlers(void)
 {
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	forks_watch(before_fork, after_fork_in_parent, after_fork_in_child);
 }

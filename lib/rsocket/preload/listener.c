@@ -6,6 +6,7 @@
 #include <rdma/rsocket.h>
 #include <string.h>
 
+#include "base/forks.h"
 #include "lib/diag/warning.h"
 #include "lib/rsocket/preload/preload.h"
 
@@ -49,7 +50,7 @@ static void drop_rsockets(void)
 
 __attribute__((constructor)) static void register_handlers(void)
 {
-	pthread_atfork(leave_ports, NULL, drop_rsockets);
+	forks_watch(leave_ports, NULL, drop_rsockets);
 }
 
 /* --- listeners ------------------------------------------------------------ */

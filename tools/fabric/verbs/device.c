@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/context.h"
@@ -413,10 +414,10 @@ static void begin_child(void)
 }
 
 /*
- * Handlers that run before a fork run in reverse order. This one is registered first, as those of
- * other libraries may use the device, which needs the locks.
+ * Handlers that run before a fork run in reverse order. This one is registered before those of
+ * other libraries but the allocator, as they may use the device, which needs the locks.
  */
 __attribute__((constructor)) static void watch_forks(void)
 {
-	pthread_atfork(lock_all, unlock_all, begin_child);
+	forks_watch(lock_all, unlock_all, begin_child);
 }
