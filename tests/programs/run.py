@@ -58,6 +58,7 @@ def play(row, build, folder, built):
     done = subprocess.run([*user, str(table.FABRIC), "run", "--build", str(build), "--raw",
                            "--gap", "0.5", "--timeout", str(60 * row.minutes), *row.options,
                            *commands],
+                          cwd=ROOT,  # which --own-tmp leaves visible
                           env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", check=False)
     return done.returncode, done.stdout
