@@ -91,7 +91,10 @@ def run_row(row, build, folder):
     missing = missing_packages(row)
     if missing:
         return "skip", f"not installed: {' '.join(missing)}"
-    built, failure = source.ready(row, build) if row.source else (None, "")
+    try:
+        built, failure = source.ready(row, build) if row.source else (None, "")
+    except source.BuildFailed as error:
+        return "FAIL", str(error)
     if failure:
         return "skip", failure
     for _ in range(ATTEMPTS):

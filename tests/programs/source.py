@@ -19,16 +19,22 @@ FETCH = """apt-get source -q {name} || {{
 END_OF_LOG = 1500
 
 
+class BuildFailed(Exception):
+    """The end of what its build printed."""
+
+
 def ready(row, build):
-    """Fetch and build what a row needs. Return: (its folder, ""), or (None, why there is none)."""
+    """Fetch what a row needs, and build it or raise BuildFailed. Return: (its folder, ""), or
+    (None, why there is none)."""
     name = row.source
     folder = build / "sources" / name
     stamp = folder / "built"
     if not stamp.exists() or stamp.read_text() != row.build:
         folder.mkdir(parents=True, exist_ok=True)
-        failure = fetch(name, folder, build) or make(row, folder)
+        failure = fetch(name, folder, build)
         if failure:
             return None, failure
+        make(row, folder)
         stamp.write_text(row.build)
     return unpacked(folder), ""
 
@@ -52,8 +58,9 @@ def fetch(name, folder, build):
 
 
 def make(row, folder):
-    """Return why a row's source was not built, or ""."""
-    return run(row.build, unpacked(folder), {}, "its build")
+    failure = run(row.build, unpacked(folder), {}, "its build")
+    if failure:
+        raise BuildFailed(failure)
 
 
 def run(script, folder, env, what):

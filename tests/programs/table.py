@@ -199,7 +199,7 @@ GTEST = alone(
     "cd {source}/test/gtest && ./gtest --gtest_filter='rdmacm/*-*non_exist_ip*'",
     ((r"^\[  PASSED  \] 114 tests", 1),), source="ucx",
     build="./autogen.sh && ./contrib/configure-release --enable-gtest --disable-doxygen-doc "
-    "--without-java --without-go && make -j2 CXXFLAGS='-O2 -g0 -Wno-error'")
+    "--without-java --without-go && make -j2 GTEST_CXXFLAGS='-O2 -g0 -Wno-error'")
 
 # As Debian packs them. Those skip themselves that need root, huge pages, another device, or what
 # this one does not announce.
