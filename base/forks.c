@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counts forks, and has handlers called: see forks.h. */
+/* Counts forks, and registers handlers: see forks.h. */
 #include "base/forks.h"
 
 #include <pthread.h>

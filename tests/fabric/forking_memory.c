@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory of a program with an allocator like jemalloc: handlers that the first allocation
- * registers take its locks before a fork, and release them after it. A handler that uses memory in
- * between would wait forever; here the program aborts.
+ * An allocator like jemalloc: handlers that the first allocation registers take its locks before a
+ * fork, and release them after it. With jemalloc, a handler that allocates while they are held
+ * waits forever; with this allocator the program aborts.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ static void give_locks(void)
 
 static void use_locks(void)
 {
-	static const char text[] = "a handler of forks uses memory before the allocator's may\n";
+	static const char text[] = "a handler of forks allocates while the allocator is locked\n";
 	static atomic_flag is_registered = ATOMIC_FLAG_INIT;
 
 	if (!atomic_flag_test_and_set(&is_registered))

@@ -468,7 +468,7 @@ TEST(a_child_of_vfork_closes_its_own_descriptors)
 }
 END_TEST
 
-/* Runs in a child that shares this memory: replaces its socket by a file, duplicates that. */
+/* Runs in a child that shares this memory: replaces the socket by a file, and duplicates it. */
 static int duplicate_file(void *fd)
 {
 	open_file_as(*(int *)fd);
@@ -477,7 +477,7 @@ static int duplicate_file(void *fd)
 	return 1;
 }
 
-/* The child that starts cmportd does this while other threads open sockets. */
+/* The child that starts cmportd shares this memory, while other threads open sockets. */
 TEST(a_child_that_shares_the_memory_has_descriptors_of_its_own)
 {
 	static _Alignas(16) char stack[65536];

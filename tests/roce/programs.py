@@ -24,8 +24,9 @@ from tshark_judge import judge_capture  # noqa: E402
 
 A, A6 = "10.77.0.1", "fd77::1"
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
-CAPTURED = 1 if LONG else 8  # each so many-th program, but for
-WITHOUT_RDMA = "sizes of preloaded sockets", "knows nothing of RDMA", ", TCP"  # who send none
+CAPTURED = 1 if LONG else 8  # each so many-th program
+# Programs with these words in their names send no RDMA packets, so they are not captured.
+WITHOUT_RDMA = "sizes of preloaded sockets", "knows nothing of RDMA", ", TCP"
 HOST = re.compile("^([ab]&?:)")
 SBIN = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 

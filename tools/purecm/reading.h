@@ -89,7 +89,7 @@ const char *reading_name(const struct reading *reading);
 
 /**
  * reading_check_output() - refuse to replace the file that is read
- * @path: what will be written; NULL for nothing, "-" for standard output
+ * @path: the output file; NULL if there is none, "-" for standard output
  *
  * Return: 0; -EINVAL, after an error message.
  */

@@ -150,8 +150,8 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret);
 /**
  * portd_put_data() - send a record on the data socket, before those that are queued
  *
- * It waits while the client resumes: to the next cmportd the record may come only after those of
- * tell(), which opens the ports and repeats queries.
+ * Waits while the client resumes: the next cmportd must receive this record after those of tell(),
+ * which opens the ports and repeats the queries.
  *
  * Return: 0, or -errno if it is lost.
  */

@@ -38,7 +38,7 @@ struct portd_client {
 	char path[SOCKET_PATH_BYTES];
 
 	int data_fd;
-	pthread_mutex_t data_lock; /* of records for data_fd that tell() repeats; before lock */
+	pthread_mutex_t data_lock; /* held to send a record, and to resume; taken before lock */
 
 	pthread_mutex_t held_lock;
 	struct portd_datagram held; /* to be sent before or with the next messages */

@@ -394,7 +394,7 @@ TEST(all_ports_can_be_held)
 	free(claims);
 }
 
-/* Otherwise a client that binds and releases every port would make cmportd keep all pages. */
+/* A client that binds and releases every port must not make cmportd keep all pages. */
 TEST(released_ports_keep_little_memory)
 {
 	const size_t before = mallinfo2().uordblks;

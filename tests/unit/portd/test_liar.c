@@ -291,7 +291,7 @@ static enum portd_type type_of_next(void)
 	return record.type;
 }
 
-/* It may have the handle of a port that the next cmportd has not opened yet. */
+/* The record may name a port that the next cmportd has not opened yet. */
 TEST(record_of_another_thread_comes_after_what_the_next_cmportd_is_told)
 {
 	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };

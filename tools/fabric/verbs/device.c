@@ -414,8 +414,8 @@ static void begin_child(void)
 }
 
 /*
- * Handlers that run before a fork run in reverse order. This one is registered before those of
- * other libraries but the allocator, as they may use the device, which needs the locks.
+ * Handlers run in reverse order before a fork. This one is registered after the allocator's, and
+ * before those of other libraries, which may use the device: that needs the locks.
  */
 __attribute__((constructor)) static void watch_forks(void)
 {
