@@ -265,7 +265,7 @@ ROWS = (
     pingpong("rc_pingpong", "-g 1 -e -c"), pingpong("rc_pingpong", "-g 1 -t"),
     pingpong("rc_pingpong", "-g 1 -N"), pingpong("srq_pingpong"),
     Row("ibv_xsrq_pingpong -g 1", "ibverbs-utils", "ibv_xsrq_pingpong -g 1",
-        f"ibv_xsrq_pingpong -g 1 {A}", ((r"^success", 1),)),
+        f"ibv_xsrq_pingpong -g 1 {A}", ((r"^success", 1),), options=("--own-tmp",)),
     alone("ibv_devices, ibv_devinfo", "ibverbs-utils", "ibv_devices; ibv_devinfo -v",
           ((r"^ +fab0\s", 1), (r"GID\[ +1\]:\s+::ffff:10.77.0.1, RoCE v2", 1))),
     pingpong("ud_pingpong", "-g 1 -e"),
