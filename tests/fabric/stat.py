@@ -119,8 +119,11 @@ sys.exit([c.recv(5) for c in all] == [b'hello'] * 2 and os.system({stat!r}))"""
 
 def sockets_are_shown_with_their_way_their_bytes_and_the_reason_for_tcp(hosts):
     run = f"{hosts.run} --sockets --"
-    greeted = GREETED.format(stat=f"unset LD_PRELOAD; {hosts.stat} --sockets --json; "
-                                  f"{hosts.stat} --sockets").replace("import ", "import os, ", 1)
+    stat = f"{hosts.stat} --sockets"
+    # The server counts its greeting only after it has posted it, which the client may see before.
+    greeted = GREETED.format(stat=f"unset LD_PRELOAD; until {stat} --json | grep -q sent.:5; "
+                                  f"do sleep 0.1; done; {stat} --json; {stat}")
+    greeted = greeted.replace("import ", "import os, ", 1)
     done = hosts.says(f'b&:{run} python3 -c "{GREET.format(port=8000)}"',
                       f'b&:python3 -c "{GREET.format(port=8001)}"',
                       f'a:{run} python3 -c "{greeted}"')
