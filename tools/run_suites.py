@@ -6,7 +6,7 @@ which has built the folder.
 A Meson test counts as what its program says: Check's "N%: Checks: N, Failures: N, Errors: N", or
 a last line "N passed, N failed, N skipped"; otherwise as one. A program that fails is played once
 more at the end, alone; what it says then counts, and the end names it. Exit status: 1 if anything
-failed or nothing passed.
+failed or nothing passed; more if there is no last line of counts.
 """
 import argparse
 import collections
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,8 +33,9 @@ LABS_AT_ONCE = 2  # each boots two hosts, which leave a core idle now and then
 SUITES_AT_ONCE = 3  # many tests wait, and some suites have one that is long
 # Those that take longest begin first, or the run would wait for one of them at its end.
 LONGEST = (*LAB, "fabric", "sanitize", "portd", "loop", "machines")
-# With more programs at a time than there are cores, because they wait for most of their time.
-WAITING, PER_CORE = "fabric", 2
+# With more programs at a time than there are cores, because they wait for most of their time; the
+# labs of a run without --quick leave less of a core.
+WAITING, PER_CORE, PER_CORE_QUICK = "fabric", 2, 3
 LONG = ("bench", "long")  # alone: some measure time
 # What runs a suite of another build folder again.
 AGAIN = {"sanitize": "unit --sanitize", "fuzz": "style --fuzz"}
@@ -71,11 +73,15 @@ Program = collections.namedtuple("Program", "suite build test")
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.stdout.reconfigure(errors="backslashreplace")  # a test may print what the locale has not
     try:
         return run(parse())
     except (KeyboardInterrupt, BrokenPipeError):
         return 130
+    except Exception:  # the caller has to print the last line
+        traceback.print_exc()
+        return 2
 
 
 def run(args):
@@ -83,7 +89,9 @@ def run(args):
     if args.list:
         print_programs(args, suites)
         return 0
-    with (args.build / "meson-logs/.lock").open("w") as lock:
+    logs = args.build / "meson-logs"
+    logs.mkdir(exist_ok=True)
+    with (logs / ".lock").open("w") as lock:
         wait_for_others(lock)
         return play(args, suites)
 
@@ -102,7 +110,11 @@ def play(args, suites):
     started = time.monotonic()
     args.end = started + args.seconds
     print("\npurecm: tests", flush=True)
-    programs = list(run_all(args, suites, names_of(args, suites)))
+    names = names_of(args, suites)
+    if args.part and not any(names.values()):
+        print("this part has none\n0 passed, 0 failed, 0 skipped")
+        return 0
+    programs = list(run_all(args, suites, names))
     if args.times:
         note_times(programs)
     flakes = play_again(args, programs)
@@ -319,7 +331,8 @@ def run_suite(args, suite, suites, names):
     for other in sorted(left_to_others(build, name, suites)):
         which += ["--no-suite", other]
     if slow or suite == WAITING:
-        which += ["--num-processes", str(LABS_AT_ONCE if slow else PER_CORE * os.cpu_count())]
+        per_core = PER_CORE_QUICK if args.quick else PER_CORE
+        which += ["--num-processes", str(LABS_AT_ONCE if slow else per_core * os.cpu_count())]
     started = time.monotonic()
     tests, last_words = meson_test(args, build, which, f"testlog-{suite}", slow)
     return suite, build, tests, time.monotonic() - started, last_words
@@ -398,7 +411,7 @@ def play_again(args, programs):
     for number, (i, program) in enumerate(failed.items()):
         tests, _ = meson_test(args, program.build, [title(program.test)],
                               f"testlog-again-{number}", True)
-        if tests and not total_of(tests).failed:
+        if total_of(tests).passed and not total_of(tests).failed:
             flakes[i] = program._replace(test=tests[0])
     return flakes
 
@@ -452,10 +465,11 @@ def remarks_on_flakes(programs):
 
 def flake_row(program):
     """Return the row of tests/flakes.md about a program that failed once."""
-    done = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], capture_output=True,
-                          text=True, check=False)
+    git = "git rev-parse --short=8 HEAD 2>/dev/null || echo ?"  # there may be none
+    commit = subprocess.run(["sh", "-c", git], capture_output=True, text=True, check=False).stdout
     case = (failed_cases(program.test) or [program.test["result"].lower()])[0].strip()
-    begin = (f"| {time.strftime('%F')} | {done.stdout.strip() or '?'} | "
+    case = case.replace("|", "/")
+    begin = (f"| {time.strftime('%F')} | {commit.strip()} | "
              f"{program.suite}: {title(program.test)} | ")
     room = COLUMNS - len(f"{begin} | 01234567 |")  # for the commit that will mend it
     return f"{begin}{case[:max(room, 1)]} | |"

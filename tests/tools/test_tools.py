@@ -5,6 +5,7 @@
 Ends with a line "N passed, N failed, N skipped".
 """
 import contextlib
+import functools
 import os
 from pathlib import Path
 import re
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path[:0] = [str(TOOLS), str(TOOLS.parent / "tests")]
@@ -150,6 +152,7 @@ class Counting(unittest.TestCase):
 
 FAILS_ONCE = "#!/bin/sh\n[ -e $0.ran ] || { : >$0.ran; echo 'FAIL: one case'; exit 1; }\n"
 FAILS = "#!/bin/sh\necho '2 passed, 1 failed, 0 skipped'; exit 1\n"
+SKIPS_THEN = "#!/bin/sh\n[ -e $0.ran ] && exit 77; : >$0.ran; exit 1\n"
 PASSES = "#!/bin/sh\necho '3 passed, 0 failed, 0 skipped'\n"
 WAITS = f"#!/bin/sh\n: >$0.runs; until [ -e $0.may_end ]; do sleep 0.1; done\n{PASSES}"
 # Its entry in the log is longer than what the runner writes at once.
@@ -240,6 +243,18 @@ class Replay(unittest.TestCase):
         row = run_suites.flake_row(run_suites.Program("unit", "build", test))
         self.assertTrue(row.endswith("xxx | |"))
         self.assertLessEqual(len(row), 100 - 8)
+
+    def test_what_is_skipped_when_played_again_has_failed(self):
+        status, lines = run_project(good=PASSES, skips=SKIPS_THEN)
+        self.assertEqual((status, lines[-1]), (1, "3 passed, 1 failed, 0 skipped"))
+
+    def test_the_row_about_it_has_its_columns_whatever_failed_and_without_git(self):
+        test = {"name": "p:unit / t", "result": "FAIL", "stdout": "FAIL ping | tee\n"}
+        with mock.patch.dict(os.environ, PATH="/nonexistent", clear=True), \
+                mock.patch.object(run_suites.subprocess, "run",
+                                  functools.partial(subprocess.run, executable="/bin/sh")):
+            row = run_suites.flake_row(run_suites.Program("unit", "build", test))
+        self.assertRegex(row, r"^\| \S+ \| \? \| unit: t \| ping / tee \| \|$")
 
     def test_five_that_pass_when_played_again_fail_the_run(self):
         status, lines = run_project(**{f"flaky{i}": FAILS_ONCE for i in range(5)})
