@@ -10,6 +10,7 @@
 
 export DEBIAN_FRONTEND=noninteractive PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 export HOME=${HOME:-/root} PATH=$PATH:/usr/sbin:/sbin
+umask 022 # tests are other users, too
 
 build_packages=(gcc libc6-dev pkg-config meson ninja-build python3 check
 	libibverbs-dev libibumad-dev libnl-3-dev libnl-route-3-dev libpcap-dev libncurses-dev
@@ -112,7 +113,7 @@ need_root() {
 	fi
 }
 
-# The lab's kernel comes from apt too, so the lists are wanted even if no package is.
+# The lab's kernel comes from apt too, so with $wants_lists they are wanted even if no package is.
 have_lists() {
 	compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null
 }
@@ -122,32 +123,31 @@ may_install() {
 	local answer
 	[ -n "${setup_asks:-}" ] || return 0
 	[ -t 0 ] && [ -t 1 ] || return 1
-	read -r -p "  Install them with apt? [y/N] " answer
+	read -r -p "  Have apt fetch them? [y/N] " answer
 	[[ $answer == [yY]* ]]
 }
 
 # install_packages PACKAGE...: installs what is missing, with what is needed for that.
 install_packages() {
-	local started=$EPOCHREALTIME wanted
+	local started=$EPOCHREALTIME wanted lack command
 	command -v dpkg-query apt-get >/dev/null ||
 		fail "this is no Debian: there is no apt-get to install packages with." \
 			"Install what these packages hold, then use meson and ninja by hand: $*"
 	wanted=$(missing "$@")
-	if [ -z "$wanted" ] && have_lists; then
+	if [ -z "$wanted" ] && { [ -z "${wants_lists:-}" ] || have_lists; }; then
 		row install "nothing is missing" "$(seconds_since "$started")"
 		return
 	fi
 	if [ -n "$wanted" ]; then
 		row install "packages missing: $(wc -w <<<"$wanted"); a minute or two"
+		lack="these packages are missing: $wanted"
 	else
 		row install "package lists"
+		lack="apt has no lists of packages, of which the lab's kernel is one."
 	fi
-	[ -z "$wanted" ] || may_install ||
-		fail "these packages are missing: $wanted" \
-			"Install them with $setup_name --setup, or as root: apt-get update &&
-apt-get install --no-install-recommends $wanted"
-	need_root "packages are missing" \
-		"As root: apt-get update && apt-get install --no-install-recommends $wanted"
+	command="apt-get update${wanted:+ && apt-get install --no-install-recommends $wanted}"
+	may_install || fail "$lack" "Get them with $setup_name --setup, or as root: $command"
+	need_root "${lack%%[:.]*}" "As root: $command"
 	quietly "the package lists could not be fetched." \
 		"Is the network up, and are /etc/apt/sources.list* right?" \
 		as_root apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 update
@@ -167,36 +167,52 @@ use_system_python() {
 	mkdir -p build/python && ln -sf /usr/bin/python3 build/python/ && PATH=$PWD/build/python:$PATH
 }
 
-# build_in FOLDER TARGETS [MESON_OPTION...]: configures once, then builds what changed; all if
-# TARGETS is empty, what suite unit needs if it is "needed".
-build_in() {
-	local folder=$1 targets=$2 started=$EPOCHREALTIME
-	shift 2
-	mkdir -p "$folder" || fail "the folder $folder cannot be made." "Is the checkout writable?"
-	exec 8>>"$folder/.lock"
+# is_of_here FOLDER: whether a configured folder is of this checkout, and not copied or moved with
+# one: what it tests has absolute names.
+is_of_here() {
+	python3 - "$1" <<'END'
+import json, os, sys
+with open(f"{sys.argv[1]}/meson-info/meson-info.json", encoding="utf-8") as info:
+    sys.exit(json.load(info)["directories"]["build"] != os.path.realpath(sys.argv[1]))
+END
+}
+
+# begin_builds: takes the folder build for this run until it ends, or nothing tests what it has
+# built.
+begin_builds() {
+	mkdir -p build && exec 8>>build/.lock ||
+		fail "$PWD/build is not this user's." "Remove it, or become the user whose it is."
+	flock -n 8 && return
+	row build "another run in this checkout has to end first"
 	flock 8
+}
+
+# build_in FOLDER TARGETS [MESON_OPTION...]: configures once, then builds what changed; all if
+# TARGETS is empty, what suite unit needs if it is "needed". What builds ends if we do.
+build_in() {
+	local folder=$1 targets=$2 started=$EPOCHREALTIME with=(setpriv --pdeathsig TERM --)
+	shift 2
+	if [ -e "$folder/build.ninja" ] && ! is_of_here "$folder" 2>&-; then
+		row build "$folder was built in another place: it is built anew"
+		find "$folder" -mindepth 1 -maxdepth 1 ! -name .lock ! -name python -exec rm -rf {} +
+	fi
 	if [ ! -e "$folder/build.ninja" ]; then
 		row build "$folder, from nothing"
 		quietly "meson could not configure $folder." "See above what it misses." \
-			meson setup "$folder" "$@"
+			"${with[@]}" meson setup "$folder" "$@"
 	elif [ -n "${newly_installed:-}" ]; then
 		# What was missing may have left tests out.
 		quietly "meson could not configure $folder." "See above what it misses." \
-			meson setup --reconfigure "$folder"
+			"${with[@]}" meson setup --reconfigure "$folder"
 	else
 		# Meson looks for targets in what it wrote down before it looks whether that is old.
 		quietly "meson could not configure $folder." "See above what it misses." \
-			ninja -C "$folder" --quiet build.ninja
+			"${with[@]}" ninja -C "$folder" --quiet build.ninja
 	fi
-	local build=(meson compile -C "$folder" --ninja-args=--quiet)
-	if [ "$targets" = needed ]; then
-		build=(ninja -C "$folder" --quiet)
-		targets=$(python3 tests/sanitized.py needed "$folder")
-	fi
+	[ "$targets" != needed ] || targets=$(python3 tests/sanitized.py needed "$folder")
 	# shellcheck disable=SC2086 # words on purpose
 	quietly "the build in $folder failed." \
 		"If the code is not to blame, remove $folder and run $setup_name again." \
-		"${build[@]}" $targets
-	exec 8>&-
+		"${with[@]}" ninja -C "$folder" --quiet $targets
 	row build "$folder" "$(seconds_since "$started")"
 }

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,14 @@ def counted(result, stdout):
 def write_program(path, text):
     path.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
     path.chmod(0o755)
+
+
+def wait_for_end(pid):
+    """Wait until a process of this id runs no more; what is dead, but not reaped, has no words."""
+    cmdline = Path("/proc", pid, "cmdline")
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        while cmdline.read_bytes():
+            time.sleep(0.1)
 
 
 def installing(dpkg_query, words):
@@ -261,6 +270,84 @@ class Replay(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (1, "0 passed, 5 failed, 0 skipped"))
 
 
+# What the packages of a tree are: all there.
+ALL_THERE = "for name; do [[ $name == -* ]] || printf 'installed:%s ' \"$name\"; done"
+BUILDS_LONG = """custom_target('long', output: 'long', build_by_default: true,
+  command: ['sh', '-c', 'echo $$ >../pid; exec sleep 1000'])
+"""
+KILLS_RUNNER = """#!/bin/bash
+read -r _ _ _ parent _ </proc/$PPID/stat; kill -9 $parent; exec sleep 1000
+"""
+
+
+class Check(unittest.TestCase):
+    """tools/check in a tree that has one test."""
+
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder.chmod(0o755)
+        self.tree = self.folder / "tree"
+        (self.tree / "tools").mkdir(parents=True)
+        (self.tree / "tests").mkdir()
+        for name in ("check", "setup.sh", "alone", "run_suites.py"):
+            shutil.copy(TOOLS / name, self.tree / "tools")
+        for name, text in (("dpkg-query", ALL_THERE), ("apt-get", f"touch {self.folder}/asked")):
+            write_program(self.folder / name, text)
+        (self.tree / "tests/meson.build").write_text(
+            "test('t', find_program('../t'), suite: 'unit')\n", encoding="utf-8")
+        self.write(PASSES)
+
+    def write(self, test, build=""):
+        (self.tree / "t").write_text(test, encoding="utf-8")
+        (self.tree / "t").chmod(0o755)
+        (self.tree / "meson.build").write_text(f"project('sample')\nsubdir('tests')\n{build}",
+                                               encoding="utf-8")
+
+    def start(self, *options, program="tools/check", **environment):
+        path = f"{self.folder}:{os.environ['PATH']}"
+        return subprocess.Popen([self.tree / program, "--suite", *(options or ["unit"])],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, cwd=self.folder,
+                                env={**os.environ, "PATH": path, **environment})
+
+    def last_line(self, *options, **environment):
+        return self.start(*options, **environment).communicate()[0].splitlines()[-1]
+
+    def test_a_copy_of_a_checkout_tests_itself(self):
+        self.assertEqual(self.last_line(), "3 passed, 0 failed, 0 skipped")
+        shutil.copytree(self.tree, self.folder / "copy", symlinks=True)
+        self.tree = self.folder / "copy"
+        self.write(FAILS)
+        self.assertEqual(self.last_line(), "2 passed, 1 failed, 0 skipped")
+
+    def test_it_is_found_by_a_symbolic_link_whatever_the_shell_is_set_to(self):
+        (self.tree / "link").symlink_to(self.tree / "tools/check")
+        self.assertEqual(self.last_line(program="link", CDPATH="/usr", SECONDS="99999"),
+                         "3 passed, 0 failed, 0 skipped")
+
+    def test_the_name_of_a_suite_is_no_pattern(self):
+        self.assertIn("unit", self.last_line("uni."))
+        self.assertFalse((self.tree / "build").exists())
+
+    def test_a_runner_that_is_killed_has_failed(self):
+        self.write(KILLS_RUNNER)
+        self.assertEqual(self.last_line(), "0 passed, 1 failed, 0 skipped")
+
+    def test_what_builds_ends_with_it(self):
+        self.write(PASSES, BUILDS_LONG)
+        run = self.start()
+        pid = self.tree / "pid"
+        while not (pid.exists() and pid.read_text(encoding="utf-8")):
+            time.sleep(0.1)
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate()
+        wait_for_end(pid.read_text(encoding="utf-8").strip())
+
+    def test_apt_is_not_asked(self):
+        self.last_line()
+        self.assertFalse((self.folder / "asked").exists())
+
+
 class Ci(unittest.TestCase):
     def test_what_the_example_runs_has_options_of_check(self):
         example = (TOOLS.parent / "docs/examples/check.yml").read_text(encoding="utf-8")
@@ -301,6 +388,17 @@ class Alone(unittest.TestCase):
             done = subprocess.run([alone, "sh", "-c", within], cwd=checkout, check=False, text=True,
                                   env={**os.environ, "TMPDIR": folder}, capture_output=True)
             self.assertRegex(done.stderr, r"^\S+/mine\n\Z")
+
+    def test_what_an_ordinary_user_leaves_is_ended(self):
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        leaves = f"{shutil.which('setsid')} sleep 1000 >/dev/null & echo $!"
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            shutil.copy(TOOLS / "alone", folder)
+            done = subprocess.run([*(user if os.geteuid() == 0 else []), f"{folder}/alone", "sh",
+                                   "-c", leaves], check=True, capture_output=True, text=True,
+                                  cwd=folder, env={**os.environ, "TMPDIR": folder})
+        wait_for_end(done.stdout.strip())
 
     def test_names_of_sockets_fit_below_the_folder_also_where_that_of_tmpdir_is_long(self):
         with tempfile.TemporaryDirectory(prefix=60 * "x") as folder:
