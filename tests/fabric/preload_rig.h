@@ -9,7 +9,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 
-#define WAIT_MS 3000
+#define WAIT_MS 20000
 
 struct preload_rig {
 	int first; /* the lowest descriptor used here */

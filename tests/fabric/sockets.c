@@ -28,7 +28,7 @@
 
 #define PORT	    7475
 #define NO_PORT	    7476
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 20000
 
 static struct sockaddr_in server_addr;
 

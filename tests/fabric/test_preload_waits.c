@@ -297,7 +297,7 @@ static void *wait_in_thread(void *epfd)
 {
 	struct epoll_event event;
 
-	return (void *)(intptr_t)epoll_wait(*(int *)epfd, &event, 1, 10 * WAIT_MS);
+	return (void *)(intptr_t)epoll_wait(*(int *)epfd, &event, 1, WAIT_MS);
 }
 
 TEST(a_socket_is_added_while_threads_wait)

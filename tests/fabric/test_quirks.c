@@ -20,7 +20,7 @@
 #define METHOD_SEND	 3
 #define MAD_BYTES	 256
 #define GRH_BYTES	 40
-#define WAIT_MS		 5000
+#define WAIT_MS		 20000
 #define LOST_MS		 200
 #define PACKET_TYPE_IPV4 10
 #define SL		 3

@@ -17,7 +17,7 @@
 
 #include "tests/unit/test.h"
 
-#define WAIT_MS	    5000
+#define WAIT_MS	    20000
 #define PREFIX	    0xfe80000000000000ull
 #define GUID_OF_A   0x0050430000000101ull
 #define GUID_OF_B   0x0050430000000201ull

@@ -98,7 +98,7 @@ def stop(process):
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(20)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

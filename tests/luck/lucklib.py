@@ -156,7 +156,7 @@ class Agent:
 
     def stop(self):
         self.process.kill(9)
-        self.process.wait(10)
+        self.process.wait(20)
 
     def __enter__(self):
         return self

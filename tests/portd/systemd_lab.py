@@ -262,7 +262,7 @@ def who_is_killed_together_with_the_service_is_disconnected_by_the_next(host):
         client = host.guest.start(host.inside(words), timeout=300)
         server.wait_for_output("ping data", timeout=60)
         host.guest.run(f"kill -9 {host.pid()} $(pgrep -xf '{words}')").check()
-        client.wait(10)
+        client.wait(20)
         server.wait_for_output("DISCONNECT EVENT", timeout=60)
     finally:
         server.stop()

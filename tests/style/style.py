@@ -112,6 +112,10 @@ FIXED_WAITS = {
 LIMIT_LEAST_S = 20  # that only a failure reaches
 C_TEST = re.compile(r"^(?:START_)?TEST(?:_LOOP|_SIGNAL)?\(", re.MULTILINE)
 C_WAIT = re.compile(r"^\t(?:u|nano)?sleep\(")  # deeper it is in a loop, which looks for something
+SHORT_MS = r"(?:[1-9]\d{0,3}|1\d{4})"  # less than 20 s
+C_LIMIT = re.compile(rf"#define\s+(?:WAIT|LIMIT|PATIENCE)_(?:MS\s+{SHORT_MS}|S\s+1?\d)\b|"
+                     rf"\bck_assert\w*\(poll\([^()]*, {SHORT_MS}\), [1-9]")
+WAITS = ("wait", "join", "communicate")  # methods whose first argument is a limit, in s
 
 # What works without I/O, clock or thread: the protocol and the messages, which are all of cm/
 # and mad/sa/ and these files of mad/, and what they are built on.
@@ -377,7 +381,7 @@ def printable_names():
 
 def no_fixed_waits():
     """tests wait for a condition for 20 s or more, compare no durations; or FIXED_WAITS says why"""
-    for name, lines in files(".c", ".py"):
+    for name, lines in files(".c", ".h", ".py"):
         if name.startswith("tests/") and not name.startswith(tuple(FIXED_WAITS)):
             yield from (python_waits if name.endswith(".py") else c_waits)(name, lines)
 
@@ -385,7 +389,7 @@ def no_fixed_waits():
 def c_waits(name, lines):
     """Yield an offence for each wait of a fixed time in a C file."""
     for number, line in enumerate(lines, start=1):
-        if C_WAIT.match(line):
+        if C_WAIT.match(line) or C_LIMIT.search(line):
             yield f"{name}:{number}: {line.strip()}"
 
 
@@ -395,13 +399,18 @@ def python_waits(name, lines):
     tree = ast.parse("\n".join(lines))
     polls = {id(inner) for loop in ast.walk(tree) if isinstance(loop, (ast.For, ast.While))
              for inner in ast.walk(loop)}
+    constants = {ast.unparse(node.targets[0]): node.value.value for node in tree.body
+                 if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)}
     for node in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        limit = next((word.value.value for word in node.keywords if word.arg == "timeout"
-                      and isinstance(word.value, ast.Constant)), None)
-        if ast.unparse(node.func) == "time.sleep" and id(node) not in polls:
+        called = ast.unparse(node.func).split(".")[-1]
+        limits = [word.value for word in node.keywords if word.arg == "timeout"]
+        limits += node.args[:called in WAITS]
+        if called == "sleep" and id(node) not in polls:
             yield f"{name}:{node.lineno}: a wait of a fixed time"
-        if isinstance(limit, (int, float)) and limit < LIMIT_LEAST_S:
-            yield f"{name}:{node.lineno}: a limit of {limit} s"
+        for limit in (constants.get(ast.unparse(limit), getattr(limit, "value", None))
+                      for limit in limits):
+            if isinstance(limit, (int, float)) and limit < LIMIT_LEAST_S:
+                yield f"{name}:{node.lineno}: a limit of {limit} s"
     for node in filter(is_comparison, ast.walk(tree)):
         if any(map(is_duration, ast.walk(node))):
             yield f"{name}:{node.lineno}: compares the time that something took"

@@ -15,7 +15,7 @@
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
-#define WAIT_MS	   2000
+#define TIMEOUT_MS 2000
 #define PKEY	   0x8005
 #define FLOW_LABEL 0x12345
 
@@ -166,7 +166,7 @@ TEST(ipoib_needs_an_infiniband_port)
 
 static int resolve(void)
 {
-	return rdma_resolve_addr(&id->pub, NULL, &peer.sa, WAIT_MS);
+	return rdma_resolve_addr(&id->pub, NULL, &peer.sa, TIMEOUT_MS);
 }
 
 TEST(peer_with_a_known_link_address_is_resolved_at_once)
@@ -192,7 +192,7 @@ TEST_LOOP(bound_source_stays_whatever_the_destination, 0, 2)
 	ck_assert_int_eq(resolve(), 0);
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	ck_assert(addr_same_ip(&id->claim.local, &own));
-	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, TIMEOUT_MS), 0);
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 }
 
@@ -299,7 +299,7 @@ static void resolve_unknown_within(int timeout_ms)
 
 static void resolve_unknown(void)
 {
-	resolve_unknown_within(WAIT_MS);
+	resolve_unknown_within(TIMEOUT_MS);
 }
 
 static void announce_neighbour(void)
@@ -381,7 +381,7 @@ TEST(failed_link_address_is_requested_again)
 TEST(wait_for_a_link_address_ends_with_the_timeout)
 {
 	resolve_unknown();
-	pass_ms(WAIT_MS - 1);
+	pass_ms(TIMEOUT_MS - 1);
 	rig_expect_nothing();
 	pass_ms(1);
 	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
@@ -401,7 +401,7 @@ TEST(negative_timeout_never_expires)
 TEST(id_whose_address_was_not_resolved_may_try_again)
 {
 	resolve_unknown();
-	pass_ms(WAIT_MS);
+	pass_ms(TIMEOUT_MS);
 	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
 	fake_net.is_resolved = true;
 	ck_assert_int_eq(resolve(), 0);
@@ -414,7 +414,7 @@ TEST(source_that_a_failed_resolution_chose_is_dropped)
 	int mask;
 
 	resolve_unknown();
-	pass_ms(WAIT_MS);
+	pass_ms(TIMEOUT_MS);
 	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
 	rig_expect_errno(rdma_init_qp_attr(&id->pub, &attr, &mask), EINVAL);
 	ck_assert_int_eq(rdma_listen(&id->pub, 1), 0);
@@ -427,8 +427,8 @@ TEST(source_of_the_program_stays_when_a_resolution_fails)
 {
 	fake_net.is_resolved = false;
 	fake_net.neigh = NET_NEIGH_NONE;
-	ck_assert_int_eq(rdma_resolve_addr(&id->pub, &own.sa, &peer.sa, WAIT_MS), 0);
-	pass_ms(WAIT_MS);
+	ck_assert_int_eq(rdma_resolve_addr(&id->pub, &own.sa, &peer.sa, TIMEOUT_MS), 0);
+	pass_ms(TIMEOUT_MS);
 	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
 	ck_assert_int_eq(rdma_listen(&id->pub, 1), 0);
 	ck_assert(!addr_is_any(&id->claim.local));
@@ -440,7 +440,7 @@ TEST(destroyed_id_leaves_the_resolutions)
 	resolve_unknown();
 	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
 	announce_neighbour();
-	pass_ms(WAIT_MS);
+	pass_ms(TIMEOUT_MS);
 	rig_expect_nothing();
 }
 
@@ -461,7 +461,7 @@ static void announce_move(uint8_t from, uint8_t to)
 static void resolve_route(void)
 {
 	ck_assert_int_eq(resolve(), 0);
-	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, TIMEOUT_MS), 0);
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 }
@@ -545,7 +545,7 @@ TEST(id_without_an_address_gets_no_event_of_a_failover)
 TEST(path_of_roce_is_made_at_once)
 {
 	ck_assert_int_eq(resolve(), 0);
-	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, TIMEOUT_MS), 0);
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	rig_expect_state(id, ID_ROUTE_RESOLVED);
@@ -562,17 +562,17 @@ TEST(flow_information_of_the_source_is_the_flow_label)
 	fake_net.own = own;
 	memcpy(&fake.gid[1].gid, &own.in6.sin6_addr, sizeof(own.in6.sin6_addr));
 	gid_forget(NULL);
-	ck_assert_int_eq(rdma_resolve_addr(&id->pub, &own.sa, &peer.sa, WAIT_MS), 0);
+	ck_assert_int_eq(rdma_resolve_addr(&id->pub, &own.sa, &peer.sa, TIMEOUT_MS), 0);
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	ck_assert_uint_eq(id->pub.route.addr.src_sin6.sin6_flowinfo, htobe32(FLOW_LABEL));
-	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, TIMEOUT_MS), 0);
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	ck_assert_uint_eq(id->pub.route.path_rec->flow_label, htobe32(FLOW_LABEL));
 }
 
 TEST(id_without_an_address_has_no_route)
 {
-	rig_expect_errno(rdma_resolve_route(&id->pub, WAIT_MS), EINVAL);
+	rig_expect_errno(rdma_resolve_route(&id->pub, TIMEOUT_MS), EINVAL);
 }
 
 TEST(route_without_a_timeout_is_refused)

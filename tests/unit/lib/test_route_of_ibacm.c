@@ -7,7 +7,7 @@
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
 
-#define WAIT_MS	   1000
+#define TIMEOUT_MS 1000
 #define GIVEN_PKEY 0x8001
 
 static struct id *id;
@@ -28,7 +28,7 @@ FIXTURE(set_up, NULL);
 
 TEST(path_of_ibacm_is_used)
 {
-	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, TIMEOUT_MS), 0);
 	ck_assert_uint_eq(id->path.pkey, GIVEN_PKEY);
 	rig_expect_state(id, ID_ROUTE_RESOLVED);
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
@@ -37,7 +37,7 @@ TEST(path_of_ibacm_is_used)
 
 TEST(request_to_ibacm_has_both_addresses_and_may_wait)
 {
-	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, TIMEOUT_MS), 0);
 	ck_assert_uint_eq(fake_ibacm.n_asked, 1);
 	ck_assert_ptr_eq(fake_ibacm.question.src, &id->pub.route.addr.src_addr);
 	ck_assert_ptr_eq(fake_ibacm.question.dst, &id->pub.route.addr.dst_addr);
@@ -46,7 +46,7 @@ TEST(request_to_ibacm_has_both_addresses_and_may_wait)
 
 static void expect_own_path(void)
 {
-	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, TIMEOUT_MS), 0);
 	ck_assert_uint_eq(id->path.pkey, 0xffff);
 	rig_expect_state(id, ID_ROUTE_RESOLVED);
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
@@ -73,6 +73,6 @@ TEST(missing_path_of_ibacm_is_ignored)
 TEST(id_in_a_wrong_state_is_refused_without_a_request)
 {
 	id->state = ID_IDLE;
-	rig_expect_errno(rdma_resolve_route(&id->pub, WAIT_MS), EINVAL);
+	rig_expect_errno(rdma_resolve_route(&id->pub, TIMEOUT_MS), EINVAL);
 	ck_assert_uint_eq(fake_ibacm.n_asked, 0);
 }

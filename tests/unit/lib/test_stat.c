@@ -15,7 +15,7 @@
 
 #define ASK_ID	  77
 #define MANY	  1000 /* ids, which need several datagrams */
-#define WAIT_MS	  5
+#define AHEAD_MS  5
 #define LISTENING 7174
 
 static struct id *new_id(void)
@@ -117,7 +117,7 @@ TEST(rows_without_room_are_sent_later_and_once)
 	stat_asked(ASK_ID);
 	stat_send_rows(NULL);
 	ck_assert_uint_eq(cmportd.n_said, 0);
-	ck_assert_uint_le(stat_deadline().ns, clock_now().ns + WAIT_MS * CM_NS_PER_MS);
+	ck_assert_uint_le(stat_deadline().ns, clock_now().ns + AHEAD_MS * CM_NS_PER_MS);
 	stat_send_rows(NULL);
 	stat_send_rows(NULL);
 	stat_send_rows(NULL);

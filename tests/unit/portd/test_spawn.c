@@ -33,7 +33,7 @@
 #define NO_LIBRARY	  ":" /* for LD_PRELOAD: a sanitizer must be the first library */
 #define CROWD		  20
 #define OTHERS_MS	  1000
-#define WAIT_MS		  5000
+#define WAIT_MS		  20000
 #define NOBODY		  65534
 #define STOP_SIGNALS_ONLY "0000000000004003" /* SIGHUP, SIGINT, SIGTERM: it reads them */
 #define SIGPIPE_ONLY	  "0000000000001000"
