@@ -389,6 +389,21 @@ class Alone(unittest.TestCase):
                                   env={**os.environ, "TMPDIR": folder}, capture_output=True)
             self.assertRegex(done.stderr, r"^\S+/mine\n\Z")
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root's runs have a mount namespace")
+    def test_others_reach_a_checkout_below_closed_folders_also_by_a_link(self):
+        with tempfile.TemporaryDirectory() as closed, tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            checkout = Path(closed, "also/checkout")
+            checkout.mkdir(parents=True)
+            checkout.parent.chmod(0o700)
+            link = Path(folder, "link")
+            link.symlink_to(checkout)
+            as_nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups ls -d \"$(pwd -P)\""
+            done = subprocess.run([TOOLS / "alone", "sh", "-c", as_nobody], cwd=link, check=True,
+                                  env={**os.environ, "TMPDIR": folder}, capture_output=True)
+            self.assertEqual(done.stderr, b"")
+            self.assertEqual(checkout.parent.stat().st_mode & 0o777, 0o700)
+
     def test_what_an_ordinary_user_leaves_is_ended(self):
         user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         leaves = f"{shutil.which('setsid')} sleep 1000 >/dev/null & echo $!"
