@@ -73,7 +73,7 @@ int request_locate(struct request *request)
 
 struct request request_of(struct cm_conn *conn, const struct cm_msg *msg)
 {
-	struct request request = { .conn = conn, .msg = msg, .qp_type = IBV_QPT_RC };
+	struct request request = { .conn = conn, .msg = msg };
 	const struct cm_req *req = &msg->req;
 
 	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ) {
@@ -82,9 +82,12 @@ struct request request_of(struct cm_conn *conn, const struct cm_msg *msg)
 		return request;
 	}
 	request.data = req->private_data;
-	if (req->transport_service_type == CM_TRANSPORT_UC)
+	if (req->transport_service_type == CM_TRANSPORT_RC)
+		request.qp_type = IBV_QPT_RC;
+	else if (req->transport_service_type == CM_TRANSPORT_UC)
 		request.qp_type = IBV_QPT_UC;
-	else if (req->transport_service_type == CM_TRANSPORT_EXTENDED) /* XRC is the only one */
+	else if (req->transport_service_type == CM_TRANSPORT_EXTENDED &&
+		 req->extended_transport_type == CM_EXTENDED_XRC)
 		request.qp_type = IBV_QPT_XRC_RECV;
 	return request;
 }

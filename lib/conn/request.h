@@ -13,9 +13,9 @@ struct request {
 	struct cm_conn *conn;
 	const struct cm_msg *msg; /* REQ or SIDR_REQ */
 	const uint8_t *data;	  /* its private data, beginning with the CMA header */
-	enum ibv_qp_type qp_type;
-	union addr src; /* peer */
-	union addr dst; /* local */
+	enum ibv_qp_type qp_type; /* 0: one that no queue pair has */
+	union addr src;		  /* peer */
+	union addr dst;		  /* local */
 	struct path path;
 	struct path alternate; /* .gid.verbs is NULL if the request has none */
 	uint8_t header_bytes;  /* size of the CMA header, 0 if absent */

@@ -114,6 +114,20 @@ TEST(listener_of_rc_is_skipped_for_an_extended_transport)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
+/* A queue pair of another kind would wait for its packets. */
+TEST_LOOP(request_of_a_transport_that_no_listener_has_is_refused, 0, 2)
+{
+	struct cm_msg req = rig_req(ID);
+	struct id *listener = rig_listener(1);
+
+	listener->pub.ps = RDMA_PS_IB;
+	listener->pub.qp_type = _i ? IBV_QPT_XRC_RECV : IBV_QPT_RC;
+	req.req.transport_service_type = _i ? CM_TRANSPORT_EXTENDED : CM_TRANSPORT_RD;
+	req.req.extended_transport_type = CM_EXTENDED_XRC + 1;
+	rig_receive(&req);
+	expect_rej(CM_REJ_CONSUMER);
+}
+
 TEST(bound_id_that_does_not_listen_is_skipped)
 {
 	struct id *listener = rig_listener(1), *bound = rig_id(RDMA_PS_TCP, ID_IDLE);
