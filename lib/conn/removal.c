@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "lib/conn/backlog.h"
 #include "lib/conn/resolve.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/engine.h"
@@ -20,14 +21,19 @@ static void forget_conn(struct cm_conn *conn, void *arg)
 	id->conn = NULL;
 }
 
-/* A request that was not taken is dropped with its device. */
-static void withdraw_request(struct id *child, struct list *dropped)
+/*
+ * A request that was not taken is dropped with its device. Those that wait for its room are
+ * dropped, too, as there is room for their retransmissions.
+ */
+static void withdraw_request(struct engine *engine, struct outbox *box, struct id *child,
+			     struct list *dropped)
 {
 	struct event *event = channel_withdraw_request(child->channel, child);
 
 	if (!event)
 		return;
 	event->owner->n_requests--;
+	backlog_drop_all(engine, box, event->owner, dropped);
 	list_append(dropped, &event->link);
 }
 
@@ -35,7 +41,8 @@ static void withdraw_request(struct id *child, struct list *dropped)
  * As in the kernel, a request that was not accepted gets no event; its id is unusable. An id whose
  * address is being resolved is on no device yet, unless it was bound to one.
  */
-static void report_removal(struct engine *engine, struct id *id, struct list *dropped)
+static void report_removal(struct engine *engine, struct outbox *box, struct id *id,
+			   struct list *dropped)
 {
 	struct portd_record unsent;
 	bool gets_event = id->state != ID_CONNECT || id->accepted;
@@ -57,12 +64,12 @@ static void report_removal(struct engine *engine, struct id *id, struct list *dr
 	if (gets_event)
 		id_notify(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	else
-		withdraw_request(id, dropped);
+		withdraw_request(engine, box, id, dropped);
 }
 
 void removal_of_id(struct engine *engine, struct id *id)
 {
-	report_removal(engine, id, NULL);
+	report_removal(engine, NULL, id, NULL);
 }
 
 static void drop_port(struct port *port)
@@ -78,19 +85,22 @@ static void drop_port(struct port *port)
 void removal_of_device(struct device *device)
 {
 	struct engine *engine;
+	struct outbox box;
 	struct list dropped;
 	struct port *port;
 	struct id *id;
 
 	list_init(&dropped);
+	outbox_init(&box);
 	warning_of_removal(ibv_get_device_name(device->verbs->device));
 	while ((port = device_take_port(device)))
 		drop_port(port);
 	engine = engine_lock();
 	list_for_each_entry (id, &engine->ids, link)
 		if (id->path.gid.verbs == device->verbs)
-			report_removal(engine, id, &dropped);
+			report_removal(engine, &box, id, &dropped);
 	engine_unlock();
+	outbox_flush(&box);
 	multicast_device_gone(device);
 	id_drop_events(&dropped);
 }

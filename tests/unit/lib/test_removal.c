@@ -149,6 +149,19 @@ TEST(untaken_request_is_dropped_with_the_device)
 	rig_expect_nothing();
 }
 
+/* Nothing else would post it. */
+TEST(request_that_waits_for_the_room_of_one_that_is_dropped_does_not_wait_on)
+{
+	struct id *listener = rig_listener(1);
+	struct cm_msg req = rig_req(1), waiting = rig_req(2);
+
+	rig_receive(&req);
+	rig_receive(&waiting);
+	remove_device();
+	ck_assert_uint_eq(listener->n_waiting, 0);
+	ck_assert_ptr_eq(listener->waiting.next, &listener->waiting);
+}
+
 TEST(unaccepted_request_gets_no_event)
 {
 	struct id *child;
