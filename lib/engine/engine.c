@@ -332,7 +332,8 @@ static void close_descriptors(void)
 {
 	loop_fini(&loop);
 	fd_close(&alarm_fd);
-	upcalls->stop();
+	if (upcalls)
+		upcalls->stop();
 }
 
 static void free_tables(void)
@@ -382,7 +383,8 @@ static void forget_parent(void)
 	gid_after_fork();
 	session_after_fork();
 	trace_after_fork();
-	upcalls->after_fork();
+	if (upcalls)
+		upcalls->after_fork();
 	engine = (struct engine){ 0 };
 	started = false;
 }
@@ -409,26 +411,28 @@ int engine_init(const struct engine_upcalls *above)
 
 static int start_thread(const struct engine_upcalls *above)
 {
-	static bool fork_handled;
 	int err = engine_init(above);
 
 	if (err)
 		return err;
 	err = thread_start(run_thread, NULL);
-	if (err) {
+	if (err)
 		drop_state();
-		return err;
-	}
-	if (!fork_handled)
-		pthread_atfork(NULL, NULL, forget_parent);
-	fork_handled = true;
-	return 0;
+	return err;
 }
 
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget_parent);
+}
+
+/* Another thread may fork while this one holds the lock, also the first time. */
 int engine_start(const struct engine_upcalls *above)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int err = 0;
 
+	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&start_lock);
 	if (!started)
 		err = start_thread(above);

@@ -46,14 +46,9 @@ static struct roster *make_roster(void)
 	return made;
 }
 
-static void try_to_make(void)
+static void watch_forks(void)
 {
-	static bool is_registered;
-
-	is_tried = true;
-	roster = make_roster();
-	if (roster && !is_registered)
-		is_registered = pthread_atfork(NULL, NULL, leave_parents) == 0;
+	pthread_atfork(NULL, NULL, leave_parents);
 }
 
 /* A row of RDMA is never taken: its connection writes to it until it is removed. */
@@ -76,11 +71,14 @@ static struct roster_row *find_free(enum roster_kind kind)
 
 struct roster_row *roster_add(enum roster_kind kind, const struct roster_row *row)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct roster_row *found = NULL;
 
+	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
 	if (!is_tried)
-		try_to_make();
+		roster = make_roster();
+	is_tried = true;
 	if (roster) {
 		roster->n_made[kind]++;
 		found = find_free(kind);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/lib/rig.h"
@@ -319,4 +320,32 @@ TEST(pollers_are_woken_after_all_messages)
 	ck_assert(!is_readable(rig.channel));
 	engine_received_all();
 	ck_assert(is_readable(rig.channel));
+}
+
+/* --- forks while the engine starts ------------------------------------------------ */
+
+static struct engine_upcalls forking;
+static int status_of_child;
+
+/* As another thread would, while the first id is created. */
+static int fork_child(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		alarm(20); /* otherwise the child would wait for ever */
+		_exit(engine_start(&rig_reporting) ? 1 : 0);
+	}
+	waitpid(child, &status_of_child, 0);
+	return 0;
+}
+
+FIXTURE(NULL, NULL);
+
+TEST(child_of_a_fork_during_the_first_start_has_an_engine)
+{
+	forking = rig_reporting;
+	forking.start = fork_child;
+	ck_assert_int_eq(engine_start(&forking), 0);
+	ck_assert_int_eq(status_of_child, 0);
 }
