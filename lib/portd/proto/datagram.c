@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+
+#include "base/clock.h"
 
 /* Room for two descriptors; the kernel closes any others. */
 union control {
@@ -36,18 +39,38 @@ static ssize_t send_with_fds(int to, const struct portd_datagram *datagram, cons
 	return sendmsg(to, &msg, flags);
 }
 
+/*
+ * A call after a signal may wait for the whole SO_SNDTIMEO again, so frequent signals would make it
+ * endless. *until_ns is 0 at the first signal. Return: whether to call again.
+ */
+static bool has_time_left(int to, uint64_t *until_ns)
+{
+	struct timeval limit = { .tv_sec = 0 };
+	socklen_t bytes = sizeof(limit);
+
+	if (!*until_ns && !getsockopt(to, SOL_SOCKET, SO_SNDTIMEO, &limit, &bytes))
+		*until_ns = timerisset(&limit)
+				    ? clock_ns() + (uint64_t)limit.tv_sec * CLOCK_NS_PER_S +
+					      (uint64_t)limit.tv_usec * 1000
+				    : UINT64_MAX;
+	return clock_ns() < *until_ns;
+}
+
 /* Most datagrams pass no descriptors: for these send() and recv() cost less. */
 int portd_datagram_send(int to, const struct portd_datagram *datagram, const int fd[2], int flags)
 {
 	unsigned int n_fds = fd ? (fd[0] >= 0) + (fd[1] >= 0) : 0;
+	uint64_t until_ns = 0;
 	ssize_t n;
 
 	flags |= MSG_NOSIGNAL;
 	do
 		n = n_fds ? send_with_fds(to, datagram, fd, n_fds, flags)
 			  : send(to, datagram->data, datagram->bytes, flags);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	while (n < 0 && errno == EINTR && has_time_left(to, &until_ns));
+	if (n >= 0)
+		return 0;
+	return errno == EINTR ? -EAGAIN : -errno;
 }
 
 /* @n: number of bytes received, or -1. Return: @n. */

@@ -14,7 +14,7 @@
  * @fd:    descriptors to pass, up to the first -1; owned by the caller. May be NULL
  * @flags: of send(); MSG_NOSIGNAL is added
  *
- * Return: 0 or -errno.
+ * Return: 0; -EAGAIN without room within SO_SNDTIMEO, which signals hardly prolong; -errno.
  */
 int portd_datagram_send(int to, const struct portd_datagram *datagram, const int fd[2], int flags);
 

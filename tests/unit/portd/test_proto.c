@@ -3,9 +3,11 @@
  * The records between library and cmportd.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "lib/portd/proto/datagram.h"
@@ -88,6 +90,43 @@ TEST_LOOP(credentials_are_no_descriptors, 0, 2)
 	ck_assert_int_eq(fd[_i], -1);
 	if (_i)
 		ck_assert_int_eq(close(fd[0]), 0);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+#define SIGNALS_MAX 1000
+
+static volatile sig_atomic_t n_signals;
+
+/* The last one lets the call end. */
+static void count_signal(int number)
+{
+	const struct itimerval off = { .it_value.tv_sec = 0 };
+
+	(void)number;
+	if (++n_signals == SIGNALS_MAX)
+		setitimer(ITIMER_REAL, &off, NULL);
+}
+
+/* A profiler interrupts a program more often than the time limit of a call comes. */
+TEST(signals_do_not_prolong_a_send)
+{
+	const struct itimerval often = { .it_interval.tv_usec = 5000, .it_value.tv_usec = 5000 };
+	const struct itimerval off = { .it_value.tv_sec = 0 };
+	const struct timeval limit = { .tv_usec = 100000 };
+	struct portd_datagram out = { .bytes = 1 };
+	int pair[2], err = 0;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	while (!err)
+		err = portd_datagram_send(pair[0], &out, NULL, MSG_DONTWAIT);
+	setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	signal(SIGALRM, count_signal);
+	setitimer(ITIMER_REAL, &often, NULL);
+	ck_assert_int_eq(portd_datagram_send(pair[0], &out, NULL, 0), -EAGAIN);
+	setitimer(ITIMER_REAL, &off, NULL);
+	signal(SIGALRM, SIG_DFL);
+	ck_assert_int_lt(n_signals, SIGNALS_MAX);
 	close(pair[0]);
 	close(pair[1]);
 }
