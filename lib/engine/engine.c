@@ -294,6 +294,7 @@ void engine_turn(int most_ms)
 static void *run_thread(void *arg)
 {
 	pthread_setname_np(pthread_self(), "purecm");
+	portd_resume_here(); /* a port may come before the first record of cmportd */
 	for (;;)
 		engine_turn(-1);
 	return arg;

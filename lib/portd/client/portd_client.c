@@ -364,6 +364,11 @@ void portd_drain(struct portd_client *client, int ms)
 	nanosleep(&turn, NULL);
 }
 
+void portd_resume_here(void)
+{
+	request_is_resumer = true;
+}
+
 int portd_receive(struct portd_client *client,
 		  void (*take)(const struct portd_record *record, void *arg), void *arg)
 {
@@ -371,12 +376,7 @@ int portd_receive(struct portd_client *client,
 	struct portd_record record;
 	ssize_t n;
 
-	if (!client->is_received) {
-		pthread_mutex_lock(&client->lock);
-		client->receiver = pthread_self();
-		client->is_received = true;
-		pthread_mutex_unlock(&client->lock);
-	}
+	portd_resume_here();
 	n = portd_datagram_receive(client->data_fd, &in, NULL, MSG_DONTWAIT);
 	if (n <= 0)
 		return n && errno == EAGAIN ? -EAGAIN : -EPIPE;

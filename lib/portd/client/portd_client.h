@@ -191,6 +191,13 @@ int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *re
 int portd_try_data(struct portd_client *client, const struct portd_datagram *datagram);
 
 /**
+ * portd_resume_here() - the calling thread receives and resumes, from now on
+ *
+ * Its requests do not wait for the next cmportd. portd_receive() implies it, which may come late.
+ */
+void portd_resume_here(void);
+
+/**
  * portd_receive() - handle one received datagram; never blocks. One thread at a time.
  * @take: called for each record that portd_is_told()
  *

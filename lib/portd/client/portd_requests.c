@@ -36,6 +36,8 @@
 #define UID_UNMAPPED  65534 /* the default of /proc/sys/kernel/overflowuid */
 #define TELL_WAIT_S   5	    /* a request needs no answer, but it must not get lost */
 
+__thread bool request_is_resumer;
+
 static int64_t now_ms(void)
 {
 	return (int64_t)(clock_ns() / CM_NS_PER_MS);
@@ -447,7 +449,7 @@ static int wait_resumed(struct portd_client *client)
 	bool has_failed = false;
 	int err = 0;
 
-	if (client->is_received && pthread_equal(client->receiver, pthread_self()))
+	if (request_is_resumer)
 		return -EPIPE;
 	while (client->life == life && !err) {
 		if (!has_failed && client->n_failed != n_failed) {

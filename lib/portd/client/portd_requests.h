@@ -21,8 +21,6 @@ struct portd_client {
 	pthread_cond_t resumed;
 	unsigned int life;     /* number of resumptions */
 	unsigned int n_failed; /* number of attempts to resume that failed */
-	bool is_received;      /* a thread has called portd_receive(): */
-	pthread_t receiver;    /* it is the one that resumes */
 	bool visits;	       /* does not start cmportd, gets no comm ids */
 	int (*reach)(int *ret_fd, struct portd_why *ret_why); /* NULL: connect to path */
 	bool broken;
@@ -43,6 +41,8 @@ struct portd_client {
 	pthread_mutex_t held_lock;
 	struct portd_datagram held; /* to be sent before or with the next messages */
 };
+
+extern __thread bool request_is_resumer; /* the calling thread resumes, and must not wait for it */
 
 /** request_is_hang_up() - return whether this is how the death of cmportd shows */
 bool request_is_hang_up(int err);

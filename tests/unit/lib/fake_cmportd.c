@@ -129,6 +129,11 @@ void portd_drain(struct portd_client *of, int ms)
 	(void)of, (void)ms;
 }
 
+void portd_resume_here(void)
+{
+	cmportd.resumer = pthread_self();
+}
+
 int portd_receive(struct portd_client *of,
 		  void (*take)(const struct portd_record *record, void *arg), void *arg)
 {

@@ -7,6 +7,8 @@
 #ifndef TESTS_UNIT_LIB_FAKE_CMPORTD_H
 #define TESTS_UNIT_LIB_FAKE_CMPORTD_H
 
+#include <pthread.h>
+
 #include "lib/portd/client/portd_client.h"
 #include "mad/cm_msg.h"
 
@@ -40,6 +42,7 @@ struct fake_cmportd {
 	struct portd_record says[FAKE_SAYS_MAX];
 	unsigned int n_says;
 	bool has_ended;
+	pthread_t resumer; /* the thread that has called portd_resume_here() */
 
 	bool swaps_handles; /* the next cmportd opens port 2 first */
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <semaphore.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -322,9 +323,9 @@ TEST(pollers_are_woken_after_all_messages)
 	ck_assert(is_readable(rig.channel));
 }
 
-/* --- forks while the engine starts ------------------------------------------------ */
+/* --- the start -------------------------------------------------------------------- */
 
-static struct engine_upcalls forking;
+static struct engine_upcalls starting;
 static int status_of_child;
 
 /* As another thread would, while the first id is created. */
@@ -344,8 +345,26 @@ FIXTURE(NULL, NULL);
 
 TEST(child_of_a_fork_during_the_first_start_has_an_engine)
 {
-	forking = rig_reporting;
-	forking.start = fork_child;
-	ck_assert_int_eq(engine_start(&forking), 0);
+	starting = rig_reporting;
+	starting.start = fork_child;
+	ck_assert_int_eq(engine_start(&starting), 0);
 	ck_assert_int_eq(status_of_child, 0);
+}
+
+static sem_t has_told;
+
+static struct cm_time tell_resumer(void)
+{
+	if (pthread_equal(cmportd.resumer, pthread_self()))
+		sem_post(&has_told);
+	return CM_TIME_NEVER;
+}
+
+/* An event of the network may come before anything of cmportd. */
+TEST(engine_resumes_in_its_thread_from_the_first_turn_on)
+{
+	starting = rig_reporting;
+	starting.deadline = tell_resumer;
+	ck_assert_int_eq(engine_start(&starting), 0);
+	ck_assert_int_eq(sem_wait(&has_told), 0);
 }

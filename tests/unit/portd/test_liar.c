@@ -76,6 +76,7 @@ static void set_up(void)
 	ours[1] = data[0];
 	its_data = data[1];
 	client = NULL;
+	request_is_resumer = false;
 }
 
 static void tear_down(void)
@@ -317,6 +318,16 @@ TEST(thread_that_resumes_does_not_wait_for_itself)
 	ck_assert_int_eq(portd_receive(client, NULL, NULL), -EAGAIN);
 	end_cmportd();
 	ck_assert_int_eq(portd_lease_ids(client, &ids), -EPIPE);
+}
+
+/* A listener that waits for a device may open its first port in that thread. */
+TEST(thread_that_will_resume_does_not_wait_for_itself)
+{
+	portd_resume_here();
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	end_cmportd();
+	ck_assert_int_eq(portd_lease_ids(client, &ids), -EPIPE);
+	ck_assert_int_eq(portd_await(client), -EPIPE);
 }
 
 static void *lease_ids(void *ret)
