@@ -399,7 +399,8 @@ static int resume_once(struct portd_client *client,
 
 	for (i = 0; !err && i < client->n_blocks; i++) {
 		hold.ids = client->block[i];
-		request_exchange(client, &hold, -1, &reply, NULL);
+		err = request_exchange(client, &hold, -1, &reply, NULL);
+		err = err ? err : -reply.error;
 	}
 	if (!err) {
 		tell(client, arg);

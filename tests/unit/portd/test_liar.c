@@ -258,6 +258,18 @@ TEST(client_resumes_again_if_cmportd_dies_meanwhile)
 	close(mortal);
 }
 
+/* Without them it could neither connect nor accept. */
+TEST(client_does_not_resume_without_its_comm_ids)
+{
+	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	answer(&hello, (int[2]){ ours[1], -1 });	       /* to HELLO */
+	answer(&(struct portd_reply){ .error = EPERM }, NULL); /* to HOLD_IDS */
+	answer(&(struct portd_reply){ .error = 0 }, NULL);     /* to RESUMED */
+	ck_assert_int_eq(portd_resume(client, report_nothing, NULL), -EPERM);
+}
+
 static void *put_doubt(void *ret_is_begun)
 {
 	const struct portd_record doubt = { .type = PORTD_SA_REVALIDATE };

@@ -316,6 +316,30 @@ TEST(disconnected_client_gets_its_own_comm_ids_again)
 	ck_assert_int_eq(rig_hold(&again), 0);
 }
 
+/* It has broken off a cmportd that lives, and comes back before its connections have ended. */
+TEST_LOOP(comm_ids_of_a_client_that_is_being_ended_are_waited_for, 0, 2)
+{
+	struct rig_client again = {
+		.control = rig_dial(), .data = -1, .first = alice->first, .secret = alice->secret
+	};
+	struct portd_record hold = { .type = PORTD_HOLD_IDS,
+				     .ids = { .first = alice->first, .secret = alice->secret } };
+	struct portd_datagram out = { .bytes = 0 };
+
+	for (uint32_t n = 1; n <= 3 * USER_TURN; n++)
+		scene_connect(alice, n);
+	ck_assert_int_eq(rig_resume(&again, bob->page_fd), 0);
+	portd_put(&out, &hold);
+	if (_i) /* it may be read first */
+		rig_put(again.control, out.data, out.bytes, NULL, 0);
+	close(alice->data);
+	close(alice->control);
+	if (!_i)
+		rig_put(again.control, out.data, out.bytes, NULL, 0);
+	rig_settle();
+	ck_assert_int_eq(rig_answer(&again), 0);
+}
+
 /* --- resuming clients ---------------------------------------------------- */
 
 /* Bob disconnects and resumes, without any restart of cmportd. */

@@ -194,10 +194,16 @@ static int handle_hold_ids(struct request *request)
 {
 	uint16_t block = (uint16_t)(request->record->ids.first >> ID_BLOCK_SHIFT);
 	struct server *server = request->server;
+	uint16_t owner = server->block_owner[block];
 
 	if (!request->client->resuming || request->client->n_blocks == ID_BLOCKS_MAX || !block)
 		return -EPERM;
-	if (server->block_owner[block] != NOBODY)
+	/* The program's previous client may still have connections to be ended. */
+	if (owner != NOBODY && server->client[owner]->leaving) {
+		server->asks_again = true;
+		return -EAGAIN;
+	}
+	if (owner != NOBODY)
 		return -EEXIST;
 	if (!state_file_was_lent(server->state_file, block, request->record->ids.secret))
 		return refuse_claim(request, "comm ids");
@@ -455,9 +461,10 @@ int answers_handle(struct server *server, struct client *client, const struct po
 		err = rows[record->type].handle(&request);
 	/*
 	 * The port's holder may have released it with a record, or by disconnecting, that has not
-	 * been read yet: a restarted server must not get EADDRINUSE from its own previous instance.
+	 * been read yet: a restarted server must not get EADDRINUSE from its own previous instance,
+	 * nor a resuming client EEXIST.
 	 */
-	client->looked_again = (err == -EADDRINUSE || err == -EADDRNOTAVAIL) &&
+	client->looked_again = (err == -EADDRINUSE || err == -EADDRNOTAVAIL || err == -EEXIST) &&
 			       record->type != PORTD_OPEN_PORT && !client->looked_again;
 	if (client->looked_again) {
 		server->asks_again = true;
