@@ -2,6 +2,7 @@
 /* Requests to subnet administrators: see subnet.h. */
 #include "lib/path/subnet.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,12 +73,19 @@ void subnet_send(const struct portd_record *record)
 {
 	struct portd_record drop = { .type = PORTD_SA_DROP };
 	bool is_gone;
+	int err;
 
 	if (record->type == PORTD_NONE)
 		return;
-	portd_put_data(session_client(), record);
+	err = portd_put_data(session_client(), record);
 	if (record->type != PORTD_SA_ASK)
 		return;
+	/* The next cmportd gets all requests, but nobody would answer one that is lost now. */
+	if (err && err != -EPIPE && err != -ECONNRESET) {
+		subnet_answered(&(struct portd_sa_told){ .ask_id = record->sa_ask.ask_id,
+							 .error = ETIMEDOUT });
+		return;
+	}
 	is_gone = !find_ask(engine_lock(), record->sa_ask.ask_id);
 	engine_unlock();
 	if (!is_gone)
@@ -127,6 +135,8 @@ void subnet_resend(struct portd_client *client)
 			records[n++] = record_of_ask(ask);
 	}
 	engine_unlock();
+	if (!records)
+		portd_tell_failed(client);
 	for (i = 0; i < n; i++)
 		portd_tell_data(client, &records[i]);
 	free(records);

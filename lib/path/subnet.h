@@ -24,8 +24,9 @@ struct subnet_ask {
 			*/
 	struct sa_msg msg; /* from sa_msg_init() */
 	/*
-	 * As in struct sa_ask, called with the engine's lock held; must not block. With nothing
-	 * left, a request may be freed. Return: whether msg and done are those of a new request.
+	 * As in struct sa_ask, called with the engine's lock held, by any thread; must not block.
+	 * With nothing left, a request may be freed. Return: whether msg and done are those of a
+	 * new request.
 	 */
 	bool (*done)(struct subnet_ask *ask, int err, const struct sa_msg *answer);
 };
@@ -48,10 +49,14 @@ bool subnet_drop(struct subnet_ask *ask, struct portd_record *ret_record);
 /** subnet_revalidate() - report that the path to a port does not work; needs no lock. */
 struct portd_record subnet_revalidate(const struct port *port, const struct mad_gid *dgid);
 
-/** subnet_send() - send a record to cmportd; no lock is held. */
+/**
+ * subnet_send() - send a record to cmportd; no lock is held
+ *
+ * A request that is lost, because cmportd does not read, ends with -ETIMEDOUT.
+ */
 void subnet_send(const struct portd_record *record);
 
-/** subnet_answered() - handle a response; in the engine's thread, no lock is held. */
+/** subnet_answered() - handle a response; no lock is held. */
 void subnet_answered(const struct portd_sa_told *told);
 
 /** subnet_resend() - send all pending requests to the next cmportd; no lock is held. */

@@ -339,12 +339,21 @@ int portd_send_held(struct portd_client *client)
 	return send_datagram(client, &out);
 }
 
+static int send_data(struct portd_client *client, const struct portd_record *record)
+{
+	struct portd_datagram out; /* large, so not cleared */
+
+	out.bytes = 0;
+	portd_put(&out, record);
+	return send_datagram(client, &out);
+}
+
 int portd_put_data(struct portd_client *client, const struct portd_record *record)
 {
 	int err;
 
 	pthread_mutex_lock(&client->data_lock);
-	err = portd_tell_data(client, record);
+	err = send_data(client, record);
 	pthread_mutex_unlock(&client->data_lock);
 	return err;
 }
@@ -461,18 +470,24 @@ int portd_tell_claim(struct portd_client *client, const struct portd_claim *clai
 
 int portd_tell_data(struct portd_client *client, const struct portd_record *record)
 {
-	struct portd_datagram out; /* large, so not cleared */
+	int err = send_data(client, record);
 
-	out.bytes = 0;
-	portd_put(&out, record);
-	return send_datagram(client, &out);
+	if (err)
+		portd_tell_failed(client);
+	return err;
 }
 
 void portd_tell_tracked(struct portd_client *client, const struct cm_record *tracked)
 {
 	struct portd_record record = { .type = PORTD_TRACK, .tracked = *tracked };
 
-	/* There may be thousands more, and each would wait. */
 	if (request_send(client->control_fd, &record, -1))
-		shutdown(client->control_fd, SHUT_RDWR);
+		portd_tell_failed(client);
+}
+
+/* There may be thousands of records more, and each would wait. */
+void portd_tell_failed(struct portd_client *client)
+{
+	shutdown(client->control_fd, SHUT_RDWR);
+	shutdown(client->data_fd, SHUT_RDWR);
 }

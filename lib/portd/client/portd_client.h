@@ -153,7 +153,7 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret);
  * Waits while the client resumes: the next cmportd must receive this record after those of tell(),
  * which opens the ports and repeats the queries.
  *
- * Return: 0, or -errno if it is lost.
+ * Return: 0; -EPIPE or -ECONNRESET if cmportd has ended; another -errno if the record is lost.
  */
 int portd_put_data(struct portd_client *client, const struct portd_record *record);
 
@@ -229,6 +229,12 @@ int portd_tell_claim(struct portd_client *client, const struct portd_claim *clai
 
 /** portd_tell_data() - as portd_put_data(); called by tell() only */
 int portd_tell_data(struct portd_client *client, const struct portd_record *record);
+
+/**
+ * portd_tell_failed() - called by tell() only: something cannot be told, so portd_resume() shall
+ * fail or begin anew
+ */
+void portd_tell_failed(struct portd_client *client);
 
 /** portd_track() - report that data has established a connection, without an RTU */
 void portd_track(struct portd_client *client, const struct cm_record *tracked);

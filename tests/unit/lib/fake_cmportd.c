@@ -292,6 +292,12 @@ int portd_tell_data(struct portd_client *of, const struct portd_record *record)
 	return portd_put_data(of, record);
 }
 
+void portd_tell_failed(struct portd_client *of)
+{
+	(void)of;
+	cmportd.has_ended = true;
+}
+
 int portd_try_data(struct portd_client *of, const struct portd_datagram *datagram)
 {
 	struct portd_datagram in = *datagram;

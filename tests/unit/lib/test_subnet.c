@@ -3,9 +3,11 @@
  * lib/path/subnet.c: requests to the subnet administrator through a cmportd that only records them,
  * and cancelled requests.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "lib/engine/engine.h"
+#include "lib/engine/session.h"
 #include "lib/path/subnet.h"
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/steps.h"
@@ -116,6 +118,52 @@ TEST(request_that_ends_is_not_used_afterwards)
 	send_answer();
 	ck_assert_uint_eq(cmportd.n_said, 1);
 	ck_assert_mem_eq(&ask, &freed, sizeof(freed));
+}
+
+/* --- requests that cannot be sent ------------------------------------------- */
+
+static unsigned int n_done;
+static int done_err;
+
+static bool note_end(struct subnet_ask *of, int err, const struct sa_msg *answer)
+{
+	(void)of, (void)answer;
+	n_done++;
+	done_err = err;
+	return false;
+}
+
+static void ask_again(int send_err)
+{
+	struct portd_record record;
+
+	leave();
+	cmportd.send_err = send_err;
+	ask.done = note_end;
+	engine_lock();
+	subnet_ask(engine_held(), &ask, rig.port, &record);
+	engine_unlock();
+	subnet_send(&record);
+}
+
+/* Nobody would answer it: cmportd has not read for longer than a send waits. */
+TEST(request_that_is_lost_times_out)
+{
+	ask_again(-EAGAIN);
+	ck_assert_uint_eq(n_done, 1);
+	ck_assert_int_eq(done_err, -ETIMEDOUT);
+	leave(); /* it has ended */
+	ck_assert_int_ne(cmportd.said[cmportd.n_said - 1].type, PORTD_SA_DROP);
+}
+
+TEST(request_to_a_cmportd_that_is_gone_waits_for_the_next_one)
+{
+	ask_again(-EPIPE);
+	ck_assert_uint_eq(n_done, 0);
+	cmportd.send_err = 0;
+	subnet_resend(session_client());
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_SA_ASK)->sa_ask.ask_id, ask.ask_id);
+	ck_assert_uint_eq(n_done, 0);
 }
 
 /* --- many requests at a time ------------------------------------------------ */

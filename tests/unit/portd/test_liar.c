@@ -270,6 +270,30 @@ TEST(client_does_not_resume_without_its_comm_ids)
 	ck_assert_int_eq(portd_resume(client, report_nothing, NULL), -EPERM);
 }
 
+static void fill_and_tell(struct portd_client *to, void *arg)
+{
+	const struct portd_datagram any = { .bytes = 1 };
+	const struct portd_record told = { .type = PORTD_SA_ASK };
+
+	while (!portd_try_data(to, &any))
+		;
+	*(int *)arg = portd_tell_data(to, &told);
+}
+
+/* The record would be lost: after RESUMED nobody repeats it. */
+TEST(client_does_not_resume_if_a_record_cannot_be_sent)
+{
+	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
+	int err = 0;
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	answer(&hello, (int[2]){ ours[1], -1 });	   /* to HELLO */
+	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
+	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
+	ck_assert_int_ne(portd_resume(client, fill_and_tell, &err), 0);
+	ck_assert_int_eq(err, -EAGAIN);
+}
+
 static void *put_doubt(void *ret_is_begun)
 {
 	const struct portd_record doubt = { .type = PORTD_SA_REVALIDATE };
