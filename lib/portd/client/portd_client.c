@@ -339,21 +339,24 @@ int portd_send_held(struct portd_client *client)
 	return send_datagram(client, &out);
 }
 
-static int send_data(struct portd_client *client, const struct portd_record *record)
+static int send_data(struct portd_client *client, const struct portd_record *record, int flags)
 {
 	struct portd_datagram out; /* large, so not cleared */
 
 	out.bytes = 0;
 	portd_put(&out, record);
-	return send_datagram(client, &out);
+	return portd_datagram_send(client->data_fd, &out, NULL, flags);
 }
 
 int portd_put_data(struct portd_client *client, const struct portd_record *record)
 {
-	int err;
+	const bool waits = record->type != PORTD_SA_REVALIDATE;
+	int err = waits ? pthread_mutex_lock(&client->data_lock)
+			: pthread_mutex_trylock(&client->data_lock);
 
-	pthread_mutex_lock(&client->data_lock);
-	err = send_data(client, record);
+	if (err)
+		return -err;
+	err = send_data(client, record, waits ? 0 : MSG_DONTWAIT);
 	pthread_mutex_unlock(&client->data_lock);
 	return err;
 }
@@ -470,7 +473,7 @@ int portd_tell_claim(struct portd_client *client, const struct portd_claim *clai
 
 int portd_tell_data(struct portd_client *client, const struct portd_record *record)
 {
-	int err = send_data(client, record);
+	int err = send_data(client, record, 0);
 
 	if (err)
 		portd_tell_failed(client);

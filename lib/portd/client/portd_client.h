@@ -151,7 +151,8 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret);
  * portd_put_data() - send a record on the data socket, before those that are queued
  *
  * Waits while the client resumes: the next cmportd must receive this record after those of tell(),
- * which opens the ports and repeats the queries.
+ * which opens the ports and repeats the queries. SA_REVALIDATE does not wait, not for room either:
+ * it is lost, as the next cmportd has no use for it.
  *
  * Return: 0; -EPIPE or -ECONNRESET if cmportd has ended; another -errno if the record is lost.
  */

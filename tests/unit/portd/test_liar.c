@@ -294,12 +294,12 @@ TEST(client_does_not_resume_if_a_record_cannot_be_sent)
 	ck_assert_int_eq(err, -EAGAIN);
 }
 
-static void *put_doubt(void *ret_is_begun)
+static void *put_drop(void *ret_is_begun)
 {
-	const struct portd_record doubt = { .type = PORTD_SA_REVALIDATE };
+	const struct portd_record drop = { .type = PORTD_SA_DROP };
 
 	*(_Atomic bool *)ret_is_begun = true;
-	ck_assert_int_eq(portd_put_data(client, &doubt), 0);
+	ck_assert_int_eq(portd_put_data(client, &drop), 0);
 	return NULL;
 }
 
@@ -311,7 +311,7 @@ static void put_and_tell(struct portd_client *to, void *arg)
 	_Atomic bool is_begun = false;
 
 	(void)arg;
-	ck_assert(!pthread_create(&putter, NULL, put_doubt, &is_begun));
+	ck_assert(!pthread_create(&putter, NULL, put_drop, &is_begun));
 	while (!is_begun)
 		sched_yield();
 	threads_wait_asleep();
@@ -340,7 +340,35 @@ TEST(record_of_another_thread_comes_after_what_the_next_cmportd_is_told)
 	ck_assert_int_eq(portd_resume(client, put_and_tell, NULL), 0);
 	ck_assert(!pthread_join(putter, NULL));
 	ck_assert_int_eq(type_of_next(), PORTD_SA_ASK);
-	ck_assert_int_eq(type_of_next(), PORTD_SA_REVALIDATE);
+	ck_assert_int_eq(type_of_next(), PORTD_SA_DROP);
+}
+
+static void put_doubt(struct portd_client *to, void *arg)
+{
+	const struct portd_record doubt = { .type = PORTD_SA_REVALIDATE };
+
+	*(int *)arg = portd_put_data(to, &doubt);
+}
+
+/* The program takes an event, perhaps of a channel that must not block. */
+TEST(report_of_a_dead_path_waits_for_nothing)
+{
+	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
+	const struct portd_datagram any = { .bytes = 1 };
+	int err = 0;
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	answer(&hello, (int[2]){ ours[1], -1 });	   /* to HELLO */
+	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
+	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
+	ck_assert_int_eq(portd_resume(client, put_doubt, &err), 0);
+	ck_assert_int_eq(err, -EBUSY);
+	while (!portd_try_data(client, &any))
+		;
+	setsockopt(ours[1], SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){ 0 },
+		   sizeof(struct timeval));
+	put_doubt(client, &err);
+	ck_assert_int_eq(err, -EAGAIN);
 }
 
 static void end_cmportd(void)
