@@ -239,7 +239,8 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 		return;
 	}
 	listener = err ? NULL : find_listener(engine, &request);
-	if (listener)
+	/* A program may close the channel first: nobody would take the request. */
+	if (listener && !channel_is_closed(listener->channel))
 		deliver_request(engine, box, listener, &request);
 	else
 		engine_step(engine, box, conn, CM_CALL_DESTROY, NULL); /* REJ 28, or SIDR_REP 2 */

@@ -91,6 +91,16 @@ void channel_close(struct channel *channel)
 	channel_put(channel);
 }
 
+bool channel_is_closed(struct channel *channel)
+{
+	bool is_closed;
+
+	lock_take(&channel->lock, LOCK_CHANNEL);
+	is_closed = channel->closed;
+	lock_give(&channel->lock, LOCK_CHANNEL);
+	return is_closed;
+}
+
 /* Each id has a list of its own events, so that destroying it does not scan others. Lock held. */
 static void queue_event(struct channel *channel, struct event *event)
 {

@@ -88,6 +88,9 @@ int channel_new(struct channel **ret);
  */
 void channel_close(struct channel *channel);
 
+/** channel_is_closed() - true if nobody can take its events any more */
+bool channel_is_closed(struct channel *channel);
+
 /** channel_get() - take a reference for an id; channel_put() for each. */
 void channel_get(struct channel *channel);
 void channel_put(struct channel *channel);

@@ -56,6 +56,17 @@ TEST(request_without_a_listener_is_refused)
 	expect_rej(CM_REJ_INVALID_SERVICE_ID);
 }
 
+/* A program that ends its listener in the wrong order takes no request any more. */
+TEST(request_for_a_listener_whose_channel_is_closed_is_refused)
+{
+	rig_listener(1);
+	rdma_destroy_event_channel(&rig.channel->pub);
+	rig_request(ID);
+	expect_rej(CM_REJ_CONSUMER);
+	ck_assert_uint_eq(engine_held()->core.n_conns, 0);
+	ck_assert_int_eq(channel_new(&rig.channel), 0);
+}
+
 TEST(request_for_another_address_of_the_port_is_refused)
 {
 	struct id *listener = rig_listener(1);
