@@ -33,7 +33,7 @@ unsigned int session_events(int handle)
 
 void session_after_fork(void)
 {
-	portd_client_after_fork(client);
+	portd_client_after_fork();
 	client = NULL;
 	up = false;
 	n_closing = 0;

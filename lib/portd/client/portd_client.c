@@ -29,6 +29,8 @@
 #define LEASE_LOW     64 /* below, more are requested ahead of need */
 #define LEASE_MAX     512
 
+static struct portd_client *latest; /* of this process, from before it is connected; or NULL */
+
 /* --- beginning and end --------------------------------------------------- */
 
 static int open_client(struct portd_client **ret, bool visits,
@@ -48,6 +50,9 @@ static int open_client(struct portd_client **ret, bool visits,
 	client->control_fd = -1;
 	client->data_fd = -1;
 	client->page_fd = -1;
+	client->turn_fd = -1;
+	client->passed[0] = client->passed[1] = -1;
+	__atomic_store_n(&latest, client, __ATOMIC_RELEASE);
 	client->lease_count = LEASE_FIRST;
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_mutex_init(&client->data_lock, NULL);
@@ -91,6 +96,11 @@ static void free_client(struct portd_client *client)
 	fd_close(&client->page_fd);
 	fd_close(&client->control_fd);
 	fd_close(&client->data_fd);
+	fd_close(&client->turn_fd);
+	fd_close(&client->passed[0]);
+	fd_close(&client->passed[1]);
+	if (latest == client)
+		latest = NULL;
 	free(client);
 }
 
@@ -115,10 +125,10 @@ void portd_client_leave(struct portd_client *client, int ms)
 	poll(&poll_fd, 1, ms);
 }
 
-void portd_client_after_fork(struct portd_client *client)
+void portd_client_after_fork(void)
 {
-	if (client)
-		free_client(client);
+	if (latest)
+		free_client(latest);
 }
 
 int portd_client_fd(const struct portd_client *client)

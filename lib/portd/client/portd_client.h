@@ -80,8 +80,11 @@ void portd_client_close(struct portd_client *client);
  */
 void portd_client_leave(struct portd_client *client, int ms);
 
-/** portd_client_after_fork() - in a forked child: close the parent's sockets and free the client */
-void portd_client_after_fork(struct portd_client *client);
+/**
+ * portd_client_after_fork() - in a forked child: close the sockets of the parent's latest client
+ * and free it, also if another thread of the parent was opening it
+ */
+void portd_client_after_fork(void);
 
 /**
  * portd_client_fd() - the descriptor that is readable when portd_receive() has work

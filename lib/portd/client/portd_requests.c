@@ -60,20 +60,19 @@ static int connect_in_turn(int fd, const struct sockaddr_un *addr)
 	return err == -EAGAIN ? -ETIMEDOUT : err;
 }
 
+/* *@ret is set at once, and -1 on error: a child that is forked meanwhile closes it. */
 static int connect_once(const char *path, int *ret)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	int err;
 
-	if (fd < 0)
+	*ret = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (*ret < 0)
 		return -errno;
 	strncpy(addr.sun_path, path, sizeof(addr.sun_path) - 1);
-	err = connect_in_turn(fd, &addr);
+	err = connect_in_turn(*ret, &addr);
 	if (err)
-		close(fd);
-	else
-		*ret = fd;
+		fd_close(ret);
 	return err;
 }
 
@@ -144,6 +143,7 @@ struct search {
 	int64_t others_ms;	/* how long another program may take to start it */
 	int look_ms;		/* polling interval */
 	int turn;		/* result of take_turn() */
+	int *turn_fd;		/* holds the turn, or -1 */
 	int started;		/* output of the cmportd that we started, until it serves; or -1 */
 	unsigned int n_started; /* by us */
 	int spawn_err;
@@ -165,7 +165,7 @@ static bool is_turn_of_ours(int fd, const struct sockaddr_un *addr)
  * it; the kernel releases the name when its holder ends. The others start cmportd only if none
  * appears.
  *
- * Return: a descriptor that holds the name; -EADDRINUSE if another program has it; -errno.
+ * Return: 0, and *search->turn_fd holds the name; -EADDRINUSE if another program has it; -errno.
  */
 static int take_turn(struct search *search)
 {
@@ -175,13 +175,14 @@ static int take_turn(struct search *search)
 
 	if (fd < 0)
 		return -errno;
+	*search->turn_fd = fd;
 	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%.100s.start", search->path);
 	err = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
 	if (!err && !listen(fd, TURN_WAITERS))
-		return fd;
+		return 0;
 	if (err == -EADDRINUSE && search->others_ms < OURS_MS && is_turn_of_ours(fd, &addr))
 		search->others_ms = OURS_MS;
-	close(fd);
+	fd_close(search->turn_fd);
 	return err;
 }
 
@@ -240,8 +241,10 @@ static bool is_to_be_started(const struct search *search)
 	       (search->turn >= 0 || now_ms() > search->begin_ms + search->others_ms);
 }
 
-static int connect_or_start(const char *path, int *ret, struct portd_why *why)
+static int connect_or_start(struct portd_client *client, struct portd_why *why)
 {
+	const char *path = client->path;
+	int *ret = &client->control_fd;
 	struct search search = { .path = path,
 				 .why = why,
 				 .begin_ms = now_ms(),
@@ -249,6 +252,7 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 				 .others_ms = OTHERS_MS,
 				 .look_ms = LOOK_AGAIN_MS,
 				 .turn = -1,
+				 .turn_fd = &client->turn_fd,
 				 .started = -1 };
 	int err = connect_once(path, ret);
 
@@ -262,7 +266,7 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 		wait_for_sign(&search);
 		err = connect_once(path, ret);
 	}
-	fd_close(&search.turn);
+	fd_close(search.turn_fd);
 	fd_close(&search.started);
 	if (nobody_is_there(err)) {
 		err = search.spawn_err == -ENOENT ? 0 : search.spawn_err;
@@ -289,16 +293,15 @@ int portd_start_own(int *ret_fd, struct portd_why *ret_why)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
+	*ret_fd = pair[0]; /* at once, as in connect_once() */
 	search.spawn_err = spawn_cmportd(NULL, pair[1], &search.started);
 	close(pair[1]);
 	while (search.started >= 0 && has_hope(&search))
 		wait_for_sign(&search);
 	fd_close(&search.started);
-	if (!search.spawn_err && !ret_why->text[0]) {
-		*ret_fd = pair[0];
+	if (!search.spawn_err && !ret_why->text[0])
 		return 0;
-	}
-	close(pair[0]);
+	fd_close(ret_fd);
 	if (search.spawn_err)
 		snprintf(ret_why->text, sizeof(ret_why->text),
 			 "this process cannot start a cmportd of its own: %s",
@@ -595,7 +598,7 @@ static int send_hello(struct portd_client *client, bool resumes, struct portd_id
 		.hello = { .version = PORTD_VERSION, .resumes = resumes, .visits = client->visits },
 	};
 	struct portd_reply reply = { .error = 0 };
-	int fd[2] = { -1, -1 };
+	int *fd = client->passed;
 	int err = request_exchange(client, &record, resumes ? client->page_fd : -1, &reply, fd);
 
 	if (request_is_hang_up(err) && read_refusal(client->control_fd, &reply))
@@ -621,7 +624,9 @@ static int send_hello(struct portd_client *client, bool resumes, struct portd_id
 	} else {
 		fd_close(&fd[1]); /* the client keeps its page */
 	}
-	return set_data_fd(client, fd[0]);
+	err = set_data_fd(client, fd[0]);
+	fd[0] = fd[1] = -1;
+	return err;
 }
 
 static int reach_server(struct portd_client *client, struct portd_why *why)
@@ -634,7 +639,7 @@ static int reach_server(struct portd_client *client, struct portd_why *why)
 	else if (client->visits)
 		err = connect_once(client->path, &client->control_fd);
 	else
-		err = connect_or_start(client->path, &client->control_fd, why);
+		err = connect_or_start(client, why);
 	if (!err && !client->reach)
 		err = check_server(client, why);
 	/* The program waits for a stopped cmportd only so long. */

@@ -28,6 +28,8 @@ struct portd_client {
 	unsigned int n_unanswered; /* requests on it */
 	struct lease_page *page;
 	int page_fd;
+	int turn_fd;   /* holds the turn to start cmportd, or -1 */
+	int passed[2]; /* received with the answer to HELLO, until they have their places; or -1 */
 	unsigned int lease_count;      /* of the next request */
 	int n_free[LEASE_SPACES];      /* ports on the page, estimated; atomic */
 	bool has_leased[LEASE_SPACES]; /* at any time; atomic */

@@ -113,9 +113,8 @@ int portd_start_own(int *ret_fd, struct portd_why *ret_why)
 	return -ECONNREFUSED;
 }
 
-void portd_client_after_fork(struct portd_client *of)
+void portd_client_after_fork(void)
 {
-	(void)of;
 }
 
 int portd_client_fd(const struct portd_client *of)

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -106,6 +107,17 @@ static void answer(const struct portd_reply *reply, const int fds[2])
 	ck_assert_int_eq(portd_datagram_send(liar, &out, fds, 0), 0);
 }
 
+static unsigned int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
 static int open_client(int seals)
 {
 	struct portd_reply reply = { .first = 0x10000, .count = 0x10000 };
@@ -116,17 +128,6 @@ static int open_client(int seals)
 	err = portd_client_open_by(&client, connect_to_liar, &ids, &why);
 	close(fds[1]);
 	return err;
-}
-
-static unsigned int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
 }
 
 FIXTURE(set_up, tear_down);
@@ -148,6 +149,48 @@ TEST(cmportd_that_only_disconnects_is_given_up)
 			 -ECONNREFUSED);
 	ck_assert_uint_le(n_reached, 100);
 	ck_assert_ptr_nonnull(strstr(why.text, "hangs up"));
+}
+
+static int status_of_child;
+
+static void fork_child(unsigned int n_fds)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		portd_client_after_fork();
+		_exit(count_fds() != n_fds);
+	}
+	waitpid(child, &status_of_child, 0);
+}
+
+static int fork_at_liar(int *ret_fd, struct portd_why *ret_why)
+{
+	unsigned int n_fds = count_fds();
+	int err = connect_to_liar(ret_fd, ret_why);
+
+	fork_child(n_fds);
+	return err;
+}
+
+TEST(child_has_no_socket_of_a_client_that_is_being_opened)
+{
+	int fds[2] = { ours[1], new_page(LEASE_SEALS) };
+
+	answer(&(struct portd_reply){ .first = 0x10000, .count = 0x10000 }, fds);
+	ck_assert_int_eq(portd_client_open_by(&client, fork_at_liar, &ids, &why), 0);
+	close(fds[1]);
+	ck_assert_int_eq(status_of_child, 0);
+}
+
+/* The parent has not yet noted it as its client. */
+TEST(child_has_no_socket_of_a_client_that_was_just_opened)
+{
+	unsigned int n_fds = count_fds();
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	fork_child(n_fds);
+	ck_assert_int_eq(status_of_child, 0);
 }
 
 TEST(page_that_could_be_truncated_is_refused)

@@ -324,6 +324,49 @@ TEST(unstarted_cmportd_of_root_is_waited_for_until_its_program_ends)
 	end_searcher(pid);
 }
 
+static void *search(void *arg)
+{
+	check_that_it_is_found();
+	return arg;
+}
+
+/* Return: the number of descriptors that hold the turn, or are connected to it. */
+static unsigned int count_turns(void)
+{
+	struct sockaddr_un addr;
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 256; fd++) {
+		socklen_t bytes = sizeof(addr);
+
+		memset(&addr, 0, sizeof(addr));
+		if (!getsockname(fd, (struct sockaddr *)&addr, &bytes) && !addr.sun_path[0])
+			n += strstr(addr.sun_path + 1, ".start") != NULL;
+	}
+	return n;
+}
+
+/* A worker would keep it for all its life, and programs would wait for that. */
+TEST(child_that_is_forked_during_a_search_does_not_hold_the_turn)
+{
+	pthread_t searcher;
+	int status;
+	pid_t pid;
+
+	make_file("slow");
+	ck_assert(!pthread_create(&searcher, NULL, search, NULL));
+	while (!count_turns())
+		sched_yield();
+	pid = fork();
+	if (pid == 0) {
+		portd_client_after_fork();
+		_exit(count_turns() != 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	pthread_join(searcher, NULL);
+}
+
 /* --- effects on the program ---------------------------------------------- */
 
 static volatile sig_atomic_t sigchlds;
