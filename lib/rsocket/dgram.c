@@ -203,6 +203,9 @@ static int send_datagram(struct dgram *d, const struct rs_transfer *out)
 	union addr to = d->peer;
 	int err = 0;
 
+	/* Another thread's rclose() goes through the peers without the lock. */
+	if (d->base.closed)
+		return -EBADF;
 	if (!out->addr && !d->has_peer)
 		return -EDESTADDRREQ;
 	if (out->addr)

@@ -555,6 +555,20 @@ static ssize_t send_empty(struct rsock *rs, int flags)
 	return rs->ops->send(rs, &out);
 }
 
+/* It has found the socket served, and then waited for the lock. */
+TEST(a_send_during_a_close_makes_no_peer)
+{
+	struct dgram_qp qp;
+	union addr addr;
+	struct rsock *rs = open_besieged(&qp, &addr);
+
+	rs->closed = true;
+	ck_assert_int_eq(send_empty(rs, 0), -EBADF);
+	ck_assert_uint_eq(dgram_of(rs)->dests.n_nodes, 0);
+	close_besieged(rs, &qp);
+}
+END_TEST
+
 TEST(a_send_that_waits_for_a_full_buffer_ends_after_the_time_of_its_option)
 {
 	const struct timeval soon = { .tv_usec = 10000 };
