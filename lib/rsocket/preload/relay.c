@@ -206,7 +206,6 @@ static void handle_events(void)
 	int timeout_ms = !list_is_empty(&busy) ? 0 : exit_until.ns ? TICK_MS : -1;
 	struct epoll_event events[AT_ONCE];
 	struct source *source;
-	struct relay *it;
 	int n;
 
 	errno = 0;
@@ -217,8 +216,9 @@ static void handle_events(void)
 		if (!source->is_over)
 			source->ready(source);
 	}
-	list_for_each_entry_safe (it, &busy, busy)
-		copy_ready(&it->source);
+	/* Each leaves the list, and may be appended again. */
+	for (size_t n_busy = list_length(&busy); n_busy; n_busy--)
+		copy_ready(&container_of(busy.next, struct relay, busy)->source);
 	list_for_each_entry_safe (source, &ended, link) {
 		list_remove(&source->link);
 		free(source);
