@@ -69,10 +69,15 @@ static void drop(struct control *it, int index)
 		map_release(sock);
 }
 
-static void end_control(struct control *it)
+static void drop_all(struct control *it)
 {
 	for (int i = 0; i < it->n; i++)
 		drop(it, i);
+}
+
+static void end_control(struct control *it)
+{
+	drop_all(it);
 	relay_lock();
 	list_remove(&it->source.link);
 	relay_unlock();
@@ -324,7 +329,12 @@ static void after_fork_in_parent(void)
 {
 	if (forking) {
 		own_close(child_end);
-		relay_watch(&forking->source, forking->fd, EPOLLIN);
+		if (relay_watch(&forking->source, forking->fd, EPOLLIN)) {
+			/* Nobody would answer: the connections end in the child. */
+			drop_all(forking);
+			own_close(forking->fd);
+			free(forking);
+		}
 	}
 	relay_unlock();
 }

@@ -240,20 +240,25 @@ static void *run(void *unused)
 	return unused;
 }
 
-/* The lock must be held. */
+/* The lock must be held. Return: 0; -1: there is none, as before. */
 static int start_thread(void)
 {
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &exit_source };
+
 	if (repoll >= 0)
 		return 0;
 	repoll = repoll_create(O_CLOEXEC);
 	exit_fd = own_add(real()->eventfd(0, EFD_CLOEXEC));
 	exit_source = (struct source){ .ready = begin_exit, .close = close_exit };
 	exit_until = (struct cm_time){ 0 };
-	if (repoll < 0 || exit_fd < 0 || relay_watch(&exit_source, exit_fd, EPOLLIN))
-		return -1;
 	sem_init(&ended_thread, 0, 0);
-	if (thread_start(run, NULL) == 0)
+	if (repoll >= 0 && exit_fd >= 0 &&
+	    repoll_ctl(repoll, EPOLL_CTL_ADD, exit_fd, &event) == 0 &&
+	    thread_start(run, NULL) == 0) {
+		list_append(&relays, &exit_source.link);
 		return 0;
+	}
+	own_close(exit_fd);
 	rclose(repoll);
 	repoll = -1;
 	return -1;
@@ -331,12 +336,16 @@ int relay_start(struct sock *sock)
 	__atomic_store_n(&sock->is_away, true, __ATOMIC_RELEASE);
 	rfcntl(rs, RSOCK_MOVE);
 	event.data.ptr = &it->source;
-	if (relay_watch(&it->source, it->fd, event.events) == 0 &&
-	    repoll_ctl(repoll, EPOLL_CTL_ADD, rs, &event) == 0)
+	/* If nobody would copy, the connection ends. */
+	if (relay_watch(&it->source, it->fd, event.events)) {
+		own_close(it->fd);
+		rclose(rs);
+		free(it);
+		return -1;
+	}
+	if (repoll_ctl(repoll, EPOLL_CTL_ADD, rs, &event) == 0)
 		return 0;
-	/* Nobody would copy: the connection ends. */
 	real()->shutdown(it->fd, SHUT_RDWR);
-	rclose(rs);
 	return -1;
 }
 
