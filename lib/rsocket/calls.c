@@ -169,6 +169,16 @@ static int count_unread(struct rsock *rs)
 	return n;
 }
 
+static bool has_failed_to_connect(struct rsock *rs)
+{
+	bool has_failed;
+
+	pthread_mutex_lock(&rs->lock);
+	has_failed = rs->ops == &stream_ops && stream_of(rs)->state == STREAM_FAILED;
+	pthread_mutex_unlock(&rs->lock);
+	return has_failed;
+}
+
 static int control_socket(struct rsock *rs, int cmd, long arg)
 {
 	switch (cmd) {
@@ -196,6 +206,8 @@ static int control_socket(struct rsock *rs, int cmd, long arg)
 		return count_unread(rs);
 	case RSOCK_RESTART:
 		return restart_look();
+	case RSOCK_FAILED:
+		return has_failed_to_connect(rs);
 	case F_GETFD:
 		return fcntl(rs->fd, F_GETFD);
 	case F_SETFD:

@@ -35,7 +35,8 @@ struct rsock;
  * for the TCP connection that this socket has become or accepted. RSOCK_ACCEPT: raccept() without
  * waiting: another thread may have accepted the connection that rpoll() reported, and the caller
  * waits for connections over TCP, too. RSOCK_UNREAD: the number of bytes that can be read at once.
- * RSOCK_RESTART: restart_look(), of any socket.
+ * RSOCK_RESTART: restart_look(), of any socket. RSOCK_FAILED: whether rconnect() has failed; 0 for
+ * a connection that broke.
  */
 #define RSOCK_MOVE    0x72736d76
 #define RSOCK_HURRY   0x72736875
@@ -43,6 +44,7 @@ struct rsock;
 #define RSOCK_ACCEPT  0x72736163
 #define RSOCK_UNREAD  0x7273756e
 #define RSOCK_RESTART 0x72737265
+#define RSOCK_FAILED  0x72736661
 #define RSOCK_TAKE    0x08000000 /* beside MSG_DONTWAIT */
 
 /* The arguments of sendmsg() or recvmsg(). */

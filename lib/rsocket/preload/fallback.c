@@ -288,9 +288,9 @@ static enum outcome outcome_of(const struct sock *sock, const struct epoll_event
 	if (!event)
 		return PENDING;
 	rpoll(&fd, 1, 0);
-	if (fd.revents & POLLERR)
+	if (fd.revents & POLLERR && rfcntl(sock->rs, RSOCK_FAILED) > 0)
 		return event->events & EPOLLERR ? FAILED : DONE;
-	return fd.revents & POLLOUT ? DONE : PENDING;
+	return fd.revents ? DONE : PENDING;
 }
 
 /* Forgets established connections. Return: a failed connection, whose event is removed; or -1. */
@@ -439,7 +439,7 @@ bool fallback_retry(int fd, struct sock *sock)
 	socklen_t bytes = sock->target_bytes;
 	int error;
 
-	if (!bytes)
+	if (!bytes || rfcntl(sock->rs, RSOCK_FAILED) <= 0)
 		return false;
 	error = get_error(sock->rs);
 	warn_of_tcp((struct sockaddr *)&target, bytes, strerror(error));

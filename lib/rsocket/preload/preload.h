@@ -219,7 +219,7 @@ struct sock {
 	int epfd; /* -1: none */
 	int kick_fd;
 	int n_waiting;			/* threads; atomic */
-	struct sockaddr_storage target; /* of a pending connect() */
+	struct sockaddr_storage target; /* of a connect() that did not wait */
 	socklen_t target_bytes;		/* 0: there is none */
 	struct sock *next;		/* in the list of unused ones */
 	bool is_away;			/* from this process: see the relays; atomic */
@@ -402,7 +402,7 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 /**
  * fallback_retry() - retry a pending connect() that has failed with TCP, without blocking
  *
- * Return: false if none was pending, or TCP was tried before; else the descriptor is a TCP socket.
+ * Return: false if none has failed, or TCP was tried before; else the descriptor is a TCP socket.
  */
 bool fallback_retry(int fd, struct sock *sock);
 

@@ -142,8 +142,6 @@ static int take_results(struct round *round)
 			again = true;
 		else if (from[i].revents & POLLNVAL && from[i].fd != fd->fd && !map_get(fd->fd))
 			again = true;
-		else if (sock && from[i].revents & POLLOUT)
-			sock->target_bytes = 0;
 		count += fd->revents != 0;
 	}
 	return again ? -1 : count;
