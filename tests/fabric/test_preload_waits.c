@@ -211,12 +211,13 @@ TEST_LOOP(waiting_thread_is_woken_by_data_only, 0, sizeof(waits) / sizeof(waits[
 }
 END_TEST
 
-/* Of a program without the library. */
-static void connect_by_tcp(void)
+/* Return: a descriptor of a program without the library. */
+static long connect_by_tcp(void)
 {
 	long fd = syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
 
 	ck_assert_int_eq(syscall(SYS_connect, fd, &the.addr, sizeof(the.addr)), 0);
+	return fd;
 }
 
 /* Of a process that may have 1,024 descriptors, most of them not in use now. */
@@ -443,6 +444,83 @@ TEST(a_listener_for_another_program_stays_in_its_epoll)
 	ck_assert_int_eq(epoll_wait(epfd, &event, 1, WAIT_MS), 1);
 	ck_assert_int_ge(accept(the.listener, NULL, NULL), 0);
 	ck_assert_int_eq(epoll_wait(epfd, &event, 1, 0), 0);
+}
+END_TEST
+
+/* --- an epoll from before a fork() --------------------------------------------- */
+
+/* Accepts after an event. Return: whether the client has RDMA. */
+static bool serve_one(int epfd, int listener)
+{
+	struct epoll_event event;
+	int fd;
+
+	if (epoll_wait(epfd, &event, 1, WAIT_MS) != 1)
+		_exit(1);
+	fd = accept(listener, NULL, NULL);
+	if (fd < 0 || write(fd, "hello", 5) != 5)
+		_exit(2);
+	return is_rdma(fd);
+}
+
+static void assert_is_greeted(long fd)
+{
+	char got[5] = "";
+
+	for (size_t at = 0; at < sizeof(got); at++)
+		ck_assert_int_eq(syscall(SYS_read, fd, &got[at], 1), 1);
+	ck_assert_mem_eq(got, "hello", sizeof(got));
+}
+
+/* The parent keeps RDMA, as it has waited before. */
+TEST(an_epoll_from_before_a_fork_has_its_listener_in_the_child)
+{
+	int epfd = in_epoll(the.listener), status;
+	struct epoll_event event = { .events = EPOLLIN };
+	pid_t child = fork();
+	long fd;
+
+	if (!child)
+		_exit(serve_one(epfd, the.listener) ||
+		      epoll_ctl(epfd, EPOLL_CTL_MOD, the.listener, &event));
+	fd = connect_by_tcp();
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	assert_is_greeted(fd);
+}
+END_TEST
+
+/* As most servers do. */
+static void serve_as_daemon(void)
+{
+	int listener = socket(AF_INET, SOCK_STREAM, 0), epfd = epoll_create1(0);
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (bind(listener, (void *)&the.addr, sizeof(the.addr)) || listen(listener, 8) ||
+	    epoll_ctl(epfd, EPOLL_CTL_ADD, listener, &event) || daemon(1, 1))
+		_exit(3);
+	while (!serve_one(epfd, listener))
+		;
+	_exit(0);
+}
+
+TEST(an_epoll_of_a_daemon_has_its_listener)
+{
+	int fd, result, status;
+	pid_t server;
+
+	alarm(WAIT_MS / 1000);
+	close(the.listener);
+	server = fork();
+	if (!server)
+		serve_as_daemon();
+	ck_assert_int_eq(waitpid(server, &status, 0), server);
+	ck_assert_int_eq(status, 0);
+	do {
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		result = connect(fd, (void *)&the.addr, sizeof(the.addr));
+	} while (result || !is_rdma(fd));
+	assert_got(fd, "hello");
 }
 END_TEST
 

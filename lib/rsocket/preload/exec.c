@@ -39,6 +39,8 @@ static void lose(int fd, struct sock *sock)
 {
 	(void)fd;
 	is_any_lost |= !sock->is_repoll && !map_is_away(sock) && sock->backlog < 0;
+	/* A listener leaves its RDMA port, which the child takes, before this process ends. */
+	sock->is_awaited = false;
 }
 
 EXPORT int daemon(int keeps_folder, int keeps_streams)

@@ -260,8 +260,23 @@ void fallback_forget(int fd)
 	remove_connecting(fd, NULL);
 }
 
+static const struct sock *ending; /* protected by the lock */
+
+static void forget_member(int fd, struct sock *sock)
+{
+	(void)fd;
+	if (sock->epoll == ending)
+		sock->epoll = NULL;
+}
+
 void fallback_forget_epoll(const struct sock *epoll)
 {
+	if (epoll->is_repoll) {
+		pthread_mutex_lock(&lock);
+		ending = epoll;
+		map_for_each(forget_member);
+		pthread_mutex_unlock(&lock);
+	}
 	remove_connecting(ANY, epoll);
 }
 
@@ -337,6 +352,7 @@ void fallback_control(int fd, struct sock *sock, struct sock *epoll, int op,
 
 	if (op == EPOLL_CTL_DEL) {
 		sock->repoll = -1;
+		sock->epoll = NULL;
 		repoll_ctl(repoll, op, sock->tcp, NULL);
 		remove_connecting(fd, epoll);
 		return;

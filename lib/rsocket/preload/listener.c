@@ -37,6 +37,7 @@ static void drop_rsocket(int fd, struct sock *sock)
 {
 	(void)fd;
 	sock->rs = -1;
+	sock->repoll = -1;
 	sock->is_awaited = false;
 	sock->n_waiting = 0;
 }

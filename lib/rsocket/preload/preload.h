@@ -208,7 +208,7 @@ struct sock {
 	int type; /* with flags, as requested */
 	int protocol;
 	int repoll;		  /* instance that has rs, and tcp once it listens; -1: none */
-	struct sock *epoll;	  /* that this instance is beside */
+	struct sock *epoll;	  /* that this instance is beside; a forked child makes it anew */
 	struct epoll_event asked; /* by epoll_ctl() */
 	/*
 	 * The descriptor is an epoll one; rs: an instance of repoll beside it, once it has an
@@ -439,7 +439,8 @@ void fallback_move(const struct sock *sock, int fd);
 /** fallback_forget() - forget a closed descriptor of a socket */
 void fallback_forget(int fd);
 
-/** fallback_forget_epoll() - forget an epoll that has no descriptor any more */
+/** fallback_forget_epoll() - forget an epoll that has no descriptor any more, also in its sockets
+ */
 void fallback_forget_epoll(const struct sock *epoll);
 
 /** fallback_after_fork() - in a forked child: forget what its parent connects */

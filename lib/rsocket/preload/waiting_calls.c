@@ -70,12 +70,15 @@ static struct sock *get_unpollable(int fd)
 	return sock && sock->rs >= 0 ? sock : NULL;
 }
 
+static struct sock *get_epoll(int epfd);
+
 static nfds_t count_ours(struct pollfd *fds, nfds_t n)
 {
 	nfds_t count = 0;
 
 	for (nfds_t i = 0; i < n; i++) {
 		listener_get(fds[i].fd);
+		get_epoll(fds[i].fd);
 		count += get_unpollable(fds[i].fd) != NULL;
 	}
 	return count;
@@ -277,6 +280,22 @@ EXPORT int pselect(int n, fd_set *in, fd_set *out, fd_set *err, const struct tim
 
 /* --- epoll --------------------------------------------------------------- */
 
+static struct sock *renewed; /* protected by the lock of get_repoll_beside() */
+
+/* A listener that was in the epoll of a forked child's parent. */
+static void add_again(int fd, struct sock *sock)
+{
+	struct epoll_event asked = sock->asked;
+
+	if (sock->epoll != renewed || sock->backlog < 0)
+		return;
+	sock = listener_get(fd);
+	if (!sock)
+		real()->epoll_ctl(renewed->epfd, EPOLL_CTL_ADD, fd, &asked);
+	else if (!repoll_ctl(renewed->rs, EPOLL_CTL_ADD, sock->rs, &asked))
+		fallback_control(fd, sock, renewed, EPOLL_CTL_ADD, &asked);
+}
+
 /*
  * The first rsocket creates an instance of repoll beside the epoll descriptor; the instance has the
  * rsockets, and the descriptor for everything else.
@@ -303,6 +322,8 @@ static int make_repoll(struct sock *epoll, int epfd)
 		epoll->kick_fd = own_add(real()->eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
 		real()->epoll_ctl(epoll->epfd, EPOLL_CTL_ADD, epoll->kick_fd, &event);
 	}
+	renewed = epoll;
+	map_for_each(add_again);
 	return 0;
 }
 
@@ -324,6 +345,18 @@ static struct sock *get_repoll_beside(int epfd)
 	err = epoll && epoll->is_repoll && epoll->rs < 0 ? make_repoll(epoll, epfd) : 0;
 	pthread_mutex_unlock(&lock);
 	return epoll && epoll->is_repoll && !err ? epoll : NULL;
+}
+
+/* Return: the epoll behind a descriptor, or NULL. A forked child's gets an instance of its own. */
+static struct sock *get_epoll(int epfd)
+{
+	struct sock *epoll = map_get(epfd);
+
+	if (!epoll || !epoll->is_repoll)
+		return NULL;
+	if (epoll->epfd >= 0 && __atomic_load_n(&epoll->rs, __ATOMIC_SEQ_CST) < 0)
+		get_repoll_beside(epfd);
+	return epoll;
 }
 
 /* The kernel has the descriptor too, and detects cycles. */
@@ -424,10 +457,10 @@ EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int room, int timeo
 		       const sigset_t *mask)
 {
 	struct cm_time deadline = wait_deadline(timeout_ms);
-	struct sock *sock = map_get(epfd);
+	struct sock *sock = get_epoll(epfd);
 	int n;
 
-	if (!sock || !sock->is_repoll)
+	if (!sock)
 		return real()->epoll_pwait(epfd, events, room, timeout_ms, mask);
 	n = wait_in_kernel(epfd, sock, events, room, timeout_ms, mask);
 	if (n != -EAGAIN)
