@@ -167,8 +167,8 @@ use_system_python() {
 	mkdir -p build/python && ln -sf /usr/bin/python3 build/python/ && PATH=$PWD/build/python:$PATH
 }
 
-# is_of_here FOLDER: whether a configured folder is of this checkout, and not copied or moved with
-# one: what it tests has absolute names.
+# is_of_here FOLDER: whether a folder was configured in this checkout. Meson writes absolute paths,
+# so a folder that was copied or moved tests the original.
 is_of_here() {
 	python3 - "$1" <<'END'
 import json, os, sys
@@ -177,8 +177,8 @@ with open(f"{sys.argv[1]}/meson-info/meson-info.json", encoding="utf-8") as info
 END
 }
 
-# begin_builds: takes the folder build for this run until it ends, or nothing tests what it has
-# built.
+# begin_builds: locks the folder build until this run ends; otherwise a second run would rebuild
+# what this one tests.
 begin_builds() {
 	mkdir -p build && exec 8>>build/.lock ||
 		fail "$PWD/build is not this user's." "Remove it, or become the user whose it is."
@@ -188,7 +188,7 @@ begin_builds() {
 }
 
 # build_in FOLDER TARGETS [MESON_OPTION...]: configures once, then builds what changed; all if
-# TARGETS is empty, what suite unit needs if it is "needed". What builds ends if we do.
+# TARGETS is empty, what suite unit needs if it is "needed". The build ends with this script.
 build_in() {
 	local folder=$1 targets=$2 started=$EPOCHREALTIME with=(setpriv --pdeathsig TERM --)
 	shift 2

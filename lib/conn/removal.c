@@ -22,8 +22,8 @@ static void forget_conn(struct cm_conn *conn, void *arg)
 }
 
 /*
- * A request that was not taken is dropped with its device. Those that wait for its room are
- * dropped, too, as there is room for their retransmissions.
+ * Drops a request that was not taken, and all that wait for room in its listener's backlog: their
+ * peers retransmit them, and the backlog then has room.
  */
 static void withdraw_request(struct engine *engine, struct outbox *box, struct id *child,
 			     struct list *dropped)

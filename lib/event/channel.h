@@ -88,7 +88,7 @@ int channel_new(struct channel **ret);
  */
 void channel_close(struct channel *channel);
 
-/** channel_is_closed() - true if nobody can take its events any more */
+/** channel_is_closed() - return whether channel_close() was called */
 bool channel_is_closed(struct channel *channel);
 
 /** channel_get() - take a reference for an id; channel_put() for each. */

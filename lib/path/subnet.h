@@ -52,7 +52,7 @@ struct portd_record subnet_revalidate(const struct port *port, const struct mad_
 /**
  * subnet_send() - send a record to cmportd; no lock is held
  *
- * A request that is lost, because cmportd does not read, ends with -ETIMEDOUT.
+ * A request ends with -ETIMEDOUT if it cannot be sent because cmportd does not read.
  */
 void subnet_send(const struct portd_record *record);
 

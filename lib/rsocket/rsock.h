@@ -35,8 +35,8 @@ struct rsock;
  * for the TCP connection that this socket has become or accepted. RSOCK_ACCEPT: raccept() without
  * waiting: another thread may have accepted the connection that rpoll() reported, and the caller
  * waits for connections over TCP, too. RSOCK_UNREAD: the number of bytes that can be read at once.
- * RSOCK_RESTART: restart_look(), of any socket. RSOCK_FAILED: whether rconnect() has failed; 0 for
- * a connection that broke.
+ * RSOCK_RESTART: restart_look(), of any socket. RSOCK_FAILED: 1 if rconnect() has failed;
+ * 0 otherwise, also after the failure of an established connection.
  */
 #define RSOCK_MOVE    0x72736d76
 #define RSOCK_HURRY   0x72736875

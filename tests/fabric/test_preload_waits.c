@@ -449,7 +449,7 @@ END_TEST
 
 /* --- an epoll from before a fork() --------------------------------------------- */
 
-/* Accepts after an event. Return: whether the client has RDMA. */
+/* Waits for an event, and accepts. Return: whether the connection uses RDMA. */
 static bool serve_one(int epfd, int listener)
 {
 	struct epoll_event event;

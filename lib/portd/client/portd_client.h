@@ -81,8 +81,9 @@ void portd_client_close(struct portd_client *client);
 void portd_client_leave(struct portd_client *client, int ms);
 
 /**
- * portd_client_after_fork() - in a forked child: close the sockets of the parent's latest client
- * and free it, also if another thread of the parent was opening it
+ * portd_client_after_fork() - close the sockets of the parent's latest client, and free it
+ *
+ * Called in a forked child. A thread of the parent may have been opening that client.
  */
 void portd_client_after_fork(void);
 
@@ -195,7 +196,7 @@ int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *re
 int portd_try_data(struct portd_client *client, const struct portd_datagram *datagram);
 
 /**
- * portd_resume_here() - the calling thread receives and resumes, from now on
+ * portd_resume_here() - declare that the calling thread receives records and resumes the client
  *
  * Its requests do not wait for the next cmportd. portd_receive() implies it, which may come late.
  */

@@ -39,7 +39,7 @@ static void lose(int fd, struct sock *sock)
 {
 	(void)fd;
 	is_any_lost |= !sock->is_repoll && !map_is_away(sock) && sock->backlog < 0;
-	/* A listener leaves its RDMA port, which the child takes, before this process ends. */
+	/* This process accepts no more, so its listeners leave their RDMA ports to the child. */
 	sock->is_awaited = false;
 }
 

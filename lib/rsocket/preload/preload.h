@@ -439,8 +439,7 @@ void fallback_move(const struct sock *sock, int fd);
 /** fallback_forget() - forget a closed descriptor of a socket */
 void fallback_forget(int fd);
 
-/** fallback_forget_epoll() - forget an epoll that has no descriptor any more, also in its sockets
- */
+/** fallback_forget_epoll() - remove all references to an epoll whose last descriptor is closed */
 void fallback_forget_epoll(const struct sock *epoll);
 
 /** fallback_after_fork() - in a forked child: forget what its parent connects */

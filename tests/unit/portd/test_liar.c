@@ -260,6 +260,15 @@ TEST(text_without_a_terminator_is_terminated)
 	ck_assert_uint_eq(strnlen(why.text, sizeof(why.text)), sizeof(why.text) - 1);
 }
 
+static void answer_resumption(int hold_ids_error)
+{
+	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
+
+	answer(&hello, (int[2]){ ours[1], -1 });
+	answer(&(struct portd_reply){ .error = hold_ids_error }, NULL);
+	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
+}
+
 static void report_nothing(struct portd_client *to, void *arg)
 {
 	(void)to, (void)arg;
@@ -304,12 +313,8 @@ TEST(client_resumes_again_if_cmportd_dies_meanwhile)
 /* Without them it could neither connect nor accept. */
 TEST(client_does_not_resume_without_its_comm_ids)
 {
-	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
-
 	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
-	answer(&hello, (int[2]){ ours[1], -1 });	       /* to HELLO */
-	answer(&(struct portd_reply){ .error = EPERM }, NULL); /* to HOLD_IDS */
-	answer(&(struct portd_reply){ .error = 0 }, NULL);     /* to RESUMED */
+	answer_resumption(EPERM);
 	ck_assert_int_eq(portd_resume(client, report_nothing, NULL), -EPERM);
 }
 
@@ -326,13 +331,10 @@ static void fill_and_tell(struct portd_client *to, void *arg)
 /* The record would be lost: after RESUMED nobody repeats it. */
 TEST(client_does_not_resume_if_a_record_cannot_be_sent)
 {
-	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
 	int err = 0;
 
 	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
-	answer(&hello, (int[2]){ ours[1], -1 });	   /* to HELLO */
-	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
-	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
+	answer_resumption(0);
 	ck_assert_int_ne(portd_resume(client, fill_and_tell, &err), 0);
 	ck_assert_int_eq(err, -EAGAIN);
 }
@@ -374,12 +376,8 @@ static enum portd_type type_of_next(void)
 /* The record may name a port that the next cmportd has not opened yet. */
 TEST(record_of_another_thread_comes_after_what_the_next_cmportd_is_told)
 {
-	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
-
 	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
-	answer(&hello, (int[2]){ ours[1], -1 });	   /* to HELLO */
-	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
-	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
+	answer_resumption(0);
 	ck_assert_int_eq(portd_resume(client, put_and_tell, NULL), 0);
 	ck_assert(!pthread_join(putter, NULL));
 	ck_assert_int_eq(type_of_next(), PORTD_SA_ASK);
@@ -396,14 +394,11 @@ static void put_doubt(struct portd_client *to, void *arg)
 /* The program takes an event, perhaps of a channel that must not block. */
 TEST(report_of_a_dead_path_waits_for_nothing)
 {
-	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
 	const struct portd_datagram any = { .bytes = 1 };
 	int err = 0;
 
 	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
-	answer(&hello, (int[2]){ ours[1], -1 });	   /* to HELLO */
-	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
-	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
+	answer_resumption(0);
 	ck_assert_int_eq(portd_resume(client, put_doubt, &err), 0);
 	ck_assert_int_eq(err, -EBUSY);
 	while (!portd_try_data(client, &any))

@@ -114,7 +114,7 @@ static void end_connection(void)
 	wire_end();
 }
 
-/* Otherwise the program would go on in the middle of its protocol, with a new connection. */
+/* A retry would continue the program's protocol, in its middle, on a new connection. */
 TEST(a_connection_that_breaks_is_not_retried)
 {
 	int fd = break_connection();

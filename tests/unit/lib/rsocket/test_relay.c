@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The thread of a preloaded program's relays, whose rsockets are played. */
+/* The relay thread of the preload library, above fake rsockets. */
 #include <errno.h>
 #include <rdma/rsocket.h>
 #include <semaphore.h>
