@@ -40,15 +40,19 @@ kill $pid; wait $pid"""
 
 def served(build, *steps):
     """Return what host a prints when those steps are over."""
-    script = "; ".join([f"{build}/tools/purecm export -l 127.0.0.1:9749 >/dev/null & e=$!; sleep 1",
+    script = "; ".join([f"{build}/tools/purecm export -l 127.0.0.1:9749 >/dev/null & e=$!",
+                        f"until curl -s {URL} >/dev/null; do kill -0 $e || exit 9; sleep 0.1; done",
                         *steps, "kill $e"])
     done = run_on_fabric(build, LIMIT_S, "b&:rping -s -P >/dev/null 2>&1", f"a:{script}")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def ask(accept="text/plain"):
-    return f"sleep 1; curl -s -H 'Accept: {accept}' {URL}"
+def ask(*sample):
+    """A command that prints the metrics when this sample, a name and a value, is among them."""
+    until = " ".join(sample) or "^#"
+    return (f"until curl -s -H 'Accept: text/plain' {URL} >$PURECM_FABRIC/got && "
+            f"grep -q '{until}' $PURECM_FABRIC/got; do sleep 0.1; done; cat $PURECM_FABRIC/got")
 
 
 def value(text, name):
@@ -66,15 +70,17 @@ def promtool_takes(text):
 
 
 def connections_and_refusals_are_counted_over_a_restart_of_cmportd(build):
-    text = served(build, CONNECT, FAIL, ask(), KILL_CMPORTD, CONNECT, ask())
+    connected = 'purecm_connect_seconds_count{side="active"}'
+    refused = 'purecm_refusals_total{side="active",by="peer",reason="8"'
+    text = served(build, CONNECT, FAIL, ask(refused), KILL_CMPORTD, CONNECT, ask(connected, "2"))
     first, second = re.split("(?=^# HELP purecm_up )", text, flags=re.MULTILINE)[1:]
     for text, n in ((first, 1), (second, 2)):
         promtool_takes(text)
         assert value(text, "purecm_up") == 1
-        assert value(text, 'purecm_connect_seconds_count{side="active"}') == n, text
+        assert value(text, connected) == n, text
         assert value(text, 'purecm_connect_seconds_bucket{side="active",le="+Inf"}') == n
         assert 0 < value(text, 'purecm_connect_seconds_sum{side="active"}') < 60
-        assert value(text, 'purecm_refusals_total{side="active",by="peer",reason="8"') == 1
+        assert value(text, refused) == 1
         assert value(text, "purecm_missed_messages_total") == 0
 
 

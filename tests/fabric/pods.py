@@ -38,7 +38,7 @@ done
 CLIENT = "for i in $(seq 100); do {} && break; sleep 0.1; done"
 
 
-def run(build, commands, *others):
+def run(build, commands, server=None, client=None):
     if os.geteuid():
         raise Skip("only root may make network namespaces within a host\n")
     folder = tempfile.mkdtemp(prefix="pods-")
@@ -47,7 +47,8 @@ def run(build, commands, *others):
         fabric = Path(folder) / "fabric"
         script.write_text(SCRIPT.format(build=build, fabric=FABRIC, folder=fabric, link=LINK,
                                         commands=commands), encoding="ascii")
-        done = run_on_fabric(build, LIMIT_S, "--dir", str(fabric), *others, f"a:sh {script}")
+        words = [*filter(None, (server, f"a:sh {script}", client))]
+        done = run_on_fabric(build, LIMIT_S, "--dir", str(fabric), *words)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr
         return done.stdout
     finally:
@@ -69,14 +70,14 @@ def each_listens_on_a_port_of_its_own(build):
     clients = "; ".join(CLIENT.format(f"rping -c -a {address} -C 1 -v -S {size} 2>/dev/null")
                         for address, size in (("10.77.0.51", 80), ("10.77.0.52", 90),
                                               ("10.77.0.1", 70)))
-    text = run(build, "\n".join(commands), f"b:sleep 1; {clients}")
+    text = run(build, "\n".join(commands), client=f"b:{clients}")
     assert text.count("server ping data: rdma-ping-0") == 3, text
 
 
 def a_listener_of_the_host_does_not_get_what_is_for_a_pod(build):
     """Somebody has the port, but not there: as stock, refused with REJ 28."""
     text = run(build, "(exec rping -s -C 1 -v) & HOST=$!\nwait $HOST",
-               "b:" + CLIENT.format("rping -c -a 10.77.0.51 -C 1 -v 2>&1 | grep 'error 28'")
+               client="b:" + CLIENT.format("rping -c -a 10.77.0.51 -C 1 -v 2>&1 | grep 'error 28'")
                + "; " + CLIENT.format("rping -c -a 10.77.0.1 -C 1 -v 2>/dev/null"))
     assert "RDMA_CM_EVENT_REJECTED, error 28" in text, text
 

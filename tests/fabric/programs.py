@@ -46,7 +46,7 @@ PROGRAMS = (
     ("udaddy", "udaddy", "udaddy -s 10.77.0.1", ("a| return status 0", "b| return status 0")),
     ("rdma_client", "rdma_server", "rdma_client -s 10.77.0.1", ("b| rdma_client: end 0",)),
     ("mckey", "mckey -m 239.1.1.1 -b 10.77.0.1",
-     "sleep 0.3; mckey -m 239.1.1.1 -s -b 10.77.0.2", ("a| return status 0",)),
+     "mckey -m 239.1.1.1 -s -b 10.77.0.2", ("a| return status 0",)),
     ("rstream", "rstream -b 10.77.0.1 -C 1000 -S 64", "rstream -s 10.77.0.1 -C 1000 -S 64",
      ("a| custom    64 ", "b| custom    64 ")),
     ("rstream, polling and verifying", "rstream -b 10.77.0.1 -C 50 -S 65536 -T v",
@@ -229,7 +229,8 @@ def corrupted_mads(tests):
     done = tests.run("--faults", "mads:corrupt=0.3 seed=5",
                      "a&:while :; do cmtime -b 10.77.0.1; sleep 0.1; done >/dev/null 2>&1",
                      f"b:timeout 3 cmtime -s 10.77.0.1 -c 100 >/dev/null 2>&1; {clear}; "
-                     "rping -s -C 1; true", f"a:sleep 3.5; {connect}")
+                     ": >$PURECM_FABRIC/../cleared; rping -s -C 1; true",
+                     f"a:until [ -e $PURECM_FABRIC/../cleared ]; do sleep 0.1; done; {connect}")
     if done.returncode or "a| ping data: rdma-ping-0" not in done.stdout:
         raise Failure(done.stdout + done.stderr)
 
@@ -238,12 +239,11 @@ def orders(tests):
     """A port that is down, and a device that is pulled out."""
     fabric = f"{FABRIC} {{}} --dir $PURECM_FABRIC/../.. {{}}"
     down, up = (fabric.format("port", f"a {state}") for state in ("down", "up"))
+    until = "until ibv_devinfo 2>&1 | grep {}; do sleep 0.1; done"
     done = tests.run("--hosts", "1",
-                     f"a:{down}; sleep 0.2; ibv_devinfo | grep state; {up}; sleep 0.2; "
-                     f"ibv_devinfo | grep state; {fabric.format('remove', 'a')}; sleep 0.2; "
-                     "ibv_devinfo")
-    if ("PORT_DOWN" not in done.stdout or "PORT_ACTIVE" not in done.stdout
-            or "No IB devices found" not in done.stdout):
+                     f"a:{down}; {until.format('PORT_DOWN')}; {up}; {until.format('PORT_ACTIVE')}; "
+                     f"{fabric.format('remove', 'a')}; {until.format('No.IB.devices.found')}")
+    if done.returncode:
         raise Failure(done.stdout + done.stderr)
 
 
@@ -405,9 +405,10 @@ def await_condition(condition):
 def dead_peer(tests):
     """One that is killed is noticed by the other end, and by cmportd for it."""
     server = "rping -s -a 10.77.0.1 & echo $! >$PURECM_FABRIC/pid; wait; sleep 60"
-    client = ("rping -c -a 10.77.0.1 & sleep 0.5; kill -9 $(cat $PURECM_FABRIC/../a/pid); "
-              "wait $!; echo ended")
-    done = tests.run("--gap", "1", f"a&:{server}", f"b:{client}")
+    client = ("rping -c -v -a 10.77.0.1 >$PURECM_FABRIC/said & "
+              "until grep -q 'ping data' $PURECM_FABRIC/said; do sleep 0.1; done; "
+              "kill -9 $(cat $PURECM_FABRIC/../a/pid); wait $!; echo ended")
+    done = tests.run(f"a&:{server}", f"b:{client}")
     if "b| ended" not in done.stdout or done.returncode:
         raise Failure(done.stdout + done.stderr)
 

@@ -101,7 +101,8 @@ def a_partition_that_moves_in_the_table_is_found_again(build):
                      f"until grep -q ^held {held}; do kill -0 $holder || exit 8; sleep 0.05; done")
     for host in "ab":
         moved = (f"{build}/tools/purecm fabric pkeys --dir $PURECM_FABRIC/../.. {host} "
-                 "0x8002,0x8001; sleep 0.5")
+                 f"0x8002,0x8001; {build}/tools/purecm fabric exec {host} 'until grep -q 0x8002 "
+                 "/sys/class/infiniband/fab0/ports/1/pkeys/*; do sleep 0.1; done'")
         more = (f"kill -USR1 $holder; until grep -q ^complete {held}; do kill -0 $holder || "
                 "exit 9; sleep 0.05; done; kill $holder")
         done = run_on_fabric(

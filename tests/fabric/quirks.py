@@ -160,15 +160,19 @@ def programs_run_on_each_device(build):
     sockets = "rstream -C 10 -S 4096 -T v"
     for device in CONNECTING if os.environ.get("PURECM_TEST_LONG") else ["worst"]:
         done = run_on_fabric(build, LIMIT_S, "--device", device, SERVER, f"a&:{sockets} >/dev/null",
-                             f"b:{{ {FIRST} && sleep 1; {sockets} -s 10.77.0.1; }}")
+                             f"b:{{ {FIRST} && {sockets} -s 10.77.0.1; }}")
         if done.returncode or "custom" not in done.stdout:
             raise AssertionError(f"{device}: {done.stdout[-600:]}{done.stderr[-600:]}")
 
 
 def watch(build):
-    """Return a command that keeps a cmportd in use once it runs, but no device; $watcher is its
-    process."""
-    return f"{build}/tools/purecm stat --watch=0.1 >/dev/null 2>&1 & watcher=$!; sleep 0.5;"
+    """Return a command that starts a cmportd, $portd, which a $watcher keeps in use, but no device.
+    """
+    stat = f"{build}/tools/purecm stat"
+    return (f"{stat} --watch=0.1 >$PURECM_FABRIC/watched 2>&1 & watcher=$!; "
+            "until [ -s $PURECM_FABRIC/watched ]; do sleep 0.1; done; "
+            f"{build}/tools/cmportd/cmportd --idle 1 & portd=$!; "
+            f"until {stat} >/dev/null 2>&1; do sleep 0.1; done;")
 
 
 def a_device_that_nobody_uses_is_closed_and_opened_again(build):
@@ -177,9 +181,8 @@ def a_device_that_nobody_uses_is_closed_and_opened_again(build):
     look = f"{stat}; echo ."
     closed = f"while {stat} | grep -q port_count; do sleep 0.1; done"
     done = run_on_fabric(build, LIMIT_S, "--device", "mlx4-vf", SERVER,
-                         f"b:{watch(build)} {build}/tools/cmportd/cmportd --idle 1 & sleep 0.5; "
-                         f"{{ {FIRST}; }} >&2; {look}; {closed}; {look}; {CLIENT} >&2; "
-                         f"{look}; kill $watcher")
+                         f"b:{watch(build)} {{ {FIRST}; }} >&2; {look}; {closed}; {look}; "
+                         f"{CLIENT} >&2; {look}; kill $watcher")
     sent = [count(rows, "sent", "REQ") for rows in rows_of(done.stdout)]
     if sent != [1, 0, 1]:
         raise AssertionError(f"REQs that open ports have sent: {sent}: {done.stderr[-600:]}")
@@ -193,8 +196,7 @@ def of_a_device_that_nobody_uses_no_descriptor_stays_open(build):
            "{count}; kill $user; until [ $({count}) -lt {more} ]; do sleep 0.1; done; {count}; ")
     uses = "".join(use.format(count=count_them, more="$((before + 8))") for _ in range(2))
     done = run_on_fabric(build, LIMIT_S, "--hosts", "1",
-                         f"a:{watch(build)} {build}/tools/cmportd/cmportd --idle 1 & portd=$!; "
-                         f"sleep 1; before=$({count_them}); {uses} kill $watcher")
+                         f"a:{watch(build)} before=$({count_them}); {uses} kill $watcher")
     opened = [int(line) for line in done.stdout.splitlines() if line.isdigit()]
     if len(opened) != 4 or opened[3] != opened[1]:
         raise AssertionError(f"descriptors of cmportd: {opened}: {done.stderr[-600:]}")

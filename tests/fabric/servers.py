@@ -62,10 +62,10 @@ def server_that_is_ended_has_not_failed(build):
 
 
 def what_is_waited_for_is_said(build):
-    done = run_on_fabric(build, LIMIT_S, "a:until [ -e $PURECM_FABRIC/end ]; do sleep 0.1; done",
-                         "b:exit 3", "b:sleep 1; touch $PURECM_FABRIC/../a/end")
+    done = run_on_fabric(build, LIMIT_S, "a:mkfifo $PURECM_FABRIC/end; cat $PURECM_FABRIC/end",
+                         "b:exit 3", "b:: >$PURECM_FABRIC/../a/end")
     assert done.returncode == 3, done
-    assert "'b:exit 3' has ended with status 3; waiting for 'a:until" in done.stderr, done
+    assert "'b:exit 3' has ended with status 3; waiting for 'a:mkfifo" in done.stderr, done
 
 
 def command_can_be_interrupted(build):

@@ -60,12 +60,12 @@ class Hosts:
     def of_connection(self, host, then="{stat}"):
         """Return what a command says on a host once rping is connected there."""
         then = UNTIL.format(stat=self.stat, word="ESTABLISHED", then=then.format(stat=self.stat))
-        return self.says(SERVER, "a:sleep 0.5", CLIENT.format(run=""), f"{host}:{then}")
+        return self.says(SERVER, CLIENT.format(run=""), f"{host}:{then}")
 
     def of_silence(self, run, then):
         """Return what a command says on a, where a client waits for an answer that never comes."""
         then = UNTIL.format(stat=self.stat, word="REQ_SENT", then=then)
-        return self.says(SERVER, "a:sleep 0.5", CLIENT.format(run=run), f"a:{then}",
+        return self.says(SERVER, CLIENT.format(run=run), f"a:{then}",
                          options=("--faults", "mads:loss=1"))
 
 
@@ -164,7 +164,7 @@ def a_process_cannot_have_its_name_write_to_the_terminal_of_root(hosts):
              f"exec $PURECM_FABRIC/\"$(printf '{name}')\" -c -a 10.77.0.2 -C 1000000 >/dev/null")
     then = UNTIL.format(stat=hosts.stat, word="ESTABLISHED",
                         then=f"{hosts.stat}; {hosts.stat} --json; {hosts.stat} --prometheus")
-    done = hosts.says(SERVER, "a:sleep 0.5", start, f"a:{then}")
+    done = hosts.says(SERVER, start, f"a:{then}")
     assert done.stdout.count("?]0;??x") >= 3, done.stdout
     assert all(sign == "\n" or " " <= sign <= "~" for sign in done.stdout), done.stdout
 
@@ -207,7 +207,9 @@ def a_process_that_is_stopped_is_named_and_holds_nobody_up(hosts):
 
 def repetitions_of_a_request_are_counted(hosts):
     done = hosts.of_silence(f"{hosts.run} --retry-waits=100,100 --deadline 20",
-                            f"sleep 1; {hosts.stat} --json")
+                            f"until {hosts.stat} --json >$PURECM_FABRIC/said && "
+                            "grep -q 'retries\":[0-9]*[3-9],' $PURECM_FABRIC/said; do sleep 0.1; "
+                            "done; cat $PURECM_FABRIC/said")
     client = ids(done)[0]
     assert 3 <= client["retries"] <= 30, client
     assert count(done, "count", "REQ", "repeated")[0] >= 3, done.stdout
@@ -215,9 +217,9 @@ def repetitions_of_a_request_are_counted(hosts):
 
 
 def what_processes_drop_is_told_of_their_port_as_well(hosts):
-    done = hosts.says(SERVER, "a:sleep 0.5", CLIENT.format(run=""),
-                      "b:" + UNTIL.format(stat=hosts.stat, word="ESTABLISHED",
-                                          then=f"sleep 0.5; {hosts.stat} --json"),
+    done = hosts.says(SERVER, CLIENT.format(run=""),
+                      "b:" + UNTIL.format(stat=hosts.stat, word="duplicate",
+                                          then=f"{hosts.stat} --json"),
                       options=("--faults", "mads:duplicate=1"))
     of_process = count(done, "count", "REQ", "duplicate")
     assert of_process and of_process[0] >= 1, done.stdout
@@ -226,7 +228,7 @@ def what_processes_drop_is_told_of_their_port_as_well(hosts):
 
 def retries_end_a_request(hosts):
     done = hosts.says(
-        SERVER, "a:sleep 0.5",
+        SERVER,
         f"a:{hosts.run} --trace --retry-waits=50,50 --retries 3 rping -c -a 10.77.0.2 -C 1; true",
         options=("--faults", "mads:loss=1"))
     assert done.stdout.count(": REQ ") == 4, done.stdout
@@ -277,7 +279,7 @@ def top_shows_a_connection_in_a_terminal_until_q(hosts):
         over = Path(folder) / "over"
         fabric = subprocess.Popen(
             [FABRIC, "run", "--build", hosts.build, "--dir", f"{folder}/fabric", "--timeout",
-             str(PATIENCE * LIMIT_S), SERVER, "a:sleep 0.5", CLIENT.format(run=""),
+             str(PATIENCE * LIMIT_S), SERVER, CLIENT.format(run=""),
              f"a:until test -e {over}; do sleep 0.1; done"], stdout=subprocess.DEVNULL)
         until = UNTIL.format(stat=hosts.stat, word="ESTABLISHED",
                              then=f"TERM=vt100 exec {hosts.build}/tools/purecm top -d 0.2")

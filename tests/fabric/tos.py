@@ -16,8 +16,10 @@ from hosts import Skip, main, run_on_fabric
 
 LIMIT_S = 60
 CAPTURE = ("b&:exec tcpdump -l -nn -v -i fab0 'src 10.77.0.1 and udp dst port 4791' "
-           "2>$PURECM_FABRIC/begun")
+           ">$PURECM_FABRIC/seen 2>$PURECM_FABRIC/begun")
 CAPTURES = "until grep -q listening $PURECM_FABRIC/../b/begun; do sleep 0.1; done; "
+LAST_IS_SEEN = ("until grep -q 'tos 0x2[0-3]' $PURECM_FABRIC/../b/seen; do sleep 0.1; done; "
+                "cat $PURECM_FABRIC/../b/seen; ")
 SERVER = "b&:while :; do ucmatose >/dev/null; done"
 CLIENT = ("for i in $(seq 100); do {} ucmatose -s 10.77.0.2 {} >/dev/null && break; sleep 0.1; "
           "done")
@@ -41,8 +43,7 @@ def packets_have_the_type_of_service_that_was_asked_for(build):
         done = run_on_fabric(
             build, LIMIT_S, "--wire", "roce", "--gap", "0", CAPTURE, SERVER,
             f"a:{CAPTURES}{build}/tools/cmportd/cmportd --ports {PORTS.format(folder)} & P=$!; "
-            "sleep 0.5; "
-            + clients + "; sleep 0.5; kill $P")
+            f"until [ -S $PURECM_SOCKET ]; do sleep 0.1; done; {clients}; {LAST_IS_SEEN}kill $P")
     seen = list(dict.fromkeys(int(tos, 16) & DSCP
                               for tos in re.findall(r"tos 0x([0-9a-f]+)", done.stdout)))
     seen = [tos for tos in seen if tos]

@@ -12,18 +12,25 @@ from hosts import main, run_on_fabric
 
 LIMIT_S = 120
 # That of this host: others on the machine may have theirs.
-KILL_CMPORTD = """sleep 3; rping -c -a 10.77.0.2 -C 1 >/dev/null; sleep 1
-    for p in $(pidof cmportd); do tr '\\0' '\\n' </proc/$p/environ |
+KILL_CMPORTD = """for p in $(pidof cmportd); do tr '\\0' '\\n' </proc/$p/environ |
     grep -qx PURECM_SOCKET=$PURECM_SOCKET && kill -9 $p; done 2>/dev/null"""
 ALL = ["REQ", "REP", "RTU", "DREQ", "DREP"]
 
 
-def trace(build, *options):
+def begin(build, options, file):
+    """A command that traces into a file of the host's, from the host's first message on."""
+    return (f"cd $PURECM_FABRIC; {build}/tools/purecm trace --json {options} >{file} 2>{file}.said "
+            f"& until grep -sq 'waiting for it' {file}.said; do sleep 0.1; done; ")
+
+
+def trace(build, options=""):
     """Return the messages that a server's host shows of one rping."""
-    tracer = " ".join([f"b&:{build}/tools/purecm trace --json", *options])
     # What is seen is shown when there is a lull, not when the fabric ends the tracer.
-    done = run_on_fabric(build, LIMIT_S, "--gap", "1", tracer, "b:rping -s -C 2 >/dev/null",
-                         "a:rping -c -a 10.77.0.2 -C 2 >/dev/null; sleep 1")
+    awaited = "all" if options else "chosen"
+    done = run_on_fabric(build, LIMIT_S, "b&:" + begin(build, "", "all") +
+                         begin(build, options, "chosen") + "rping -s -C 2 >/dev/null",
+                         "a:rping -c -a 10.77.0.2 -C 2 >/dev/null; cd $PURECM_FABRIC/../b; "
+                         f"until grep -q DREP {awaited}; do sleep 0.1; done; cat chosen")
     if done.returncode:
         raise AssertionError(f"status {done.returncode}: {done.stdout}{done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -41,19 +48,22 @@ def nothing_of_other_processes_is_shown(build):
 
 def the_next_cmportd_is_traced_too(build):
     """RTUs are hardly ever repeated."""
-    done = run_on_fabric(build, LIMIT_S, "--gap", "1", "b&:exec rping -s -P >/dev/null",
-                         f"a&:{KILL_CMPORTD}; rping -c -a 10.77.0.2 -C 1 >/dev/null",
-                         f"a:{build}/tools/purecm trace --json -m RTU -c 2")
+    connect = "rping -c -a 10.77.0.2 -C 1 >/dev/null"
+    done = run_on_fabric(build, LIMIT_S, "b&:exec rping -s -P >/dev/null",
+                         f"a:{begin(build, '-m RTU -c 2', 'seen')}{connect}; "
+                         f"until grep -q RTU seen; do sleep 0.1; done; {KILL_CMPORTD}; {connect}; "
+                         "wait $!; cat seen")
     seen = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert [one["message"] for one in seen] == ["RTU", "RTU"], done.stdout + done.stderr
-    assert "waiting for it" in done.stdout, done.stdout
 
 
 def what_was_recorded_is_explained_after_cmportd_was_killed(build):
     ask = f"{build}/tools/purecm explain --recorded --json"
-    done = run_on_fabric(build, LIMIT_S, "--gap", "1", "b:rping -s -C 1 >/dev/null",
-                         "a:rping -c -a 10.77.0.2 -p 9 -C 1 >/dev/null 2>&1;" +
-                         f"{KILL_CMPORTD};{ask}")
+    done = run_on_fabric(build, LIMIT_S, "b:rping -s -C 1 >/dev/null",
+                         "a:rping -c -a 10.77.0.2 -p 9 -C 1 >/dev/null 2>&1; "
+                         "rping -c -a 10.77.0.2 -C 1 >/dev/null; "
+                         f"until {ask} | grep -q closed; do sleep 0.1; done; "
+                         f"{KILL_CMPORTD}; {ask}")
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert [one["outcome"] for one in told] == ["rejected", "closed"], done.stdout + done.stderr
     assert told[0]["reason"] == 8, told

@@ -20,7 +20,7 @@
 #define TEXT	   "to whom it may concern"
 #define GRH_BYTES  40
 #define ROOM_BYTES 256
-#define TRIES	   50
+#define TRIES	   200
 #define PAUSE_MS   100
 
 static struct rdma_event_channel *channel;

@@ -209,12 +209,22 @@ OWN_TESTS = ("cp -r /usr/share/doc/rdma-core/tests $PURECM_FABRIC && cd $PURECM_
              "gunzip -f tests/*.gz && /usr/bin/python3 tests/run_tests.py --dev fab0 --port 1 "
              "--gid 1 -v 2>&1")
 
+
+def told(server):
+    """The command of a server, of which the client's command waits for a word."""
+    return f"stdbuf -oL {server} | tee $PURECM_FABRIC/told"
+
+
+def has_told(word):
+    return f"until grep -sq {word} $PURECM_FABRIC/../a/told; do sleep 0.1; done; "
+
+
 MACHINE = "qemu-system-x86_64 -accel tcg -m 64 -display none -nodefaults -S -monitor stdio"
 ARRIVED = "(until grep -q 'status: completed' $PURECM_FABRIC/said; do echo info migrate; " \
           "sleep 0.5; done; echo quit)"
 MIGRATION = Row("qemu-system-x86_64, migrate rdma:", "qemu-system-x86",
                 f"sleep 1000 | {MACHINE} -incoming rdma:{A}:4444",
-                f": >$PURECM_FABRIC/said; (sleep 1; echo migrate -d rdma:{A}:4444; {ARRIVED}) | "
+                f": >$PURECM_FABRIC/said; (echo migrate -d rdma:{A}:4444; {ARRIVED}) | "
                 f"{MACHINE} | tee $PURECM_FABRIC/said",
                 ((r"Migration status: completed", 1),), figure=r"(?s).*total time: (\d+ ms)",
                 patient=False)
@@ -271,9 +281,9 @@ ROWS = (
     alone("ibv_devices, ibv_devinfo", "ibverbs-utils", "ibv_devices; ibv_devinfo -v",
           ((r"^ +fab0\s", 1), (r"GID\[ +1\]:\s+::ffff:10.77.0.1, RoCE v2", 1))),
     pingpong("ud_pingpong", "-g 1 -e"),
-    Row("ibv_asyncwatch", "ibverbs-utils", "ibv_asyncwatch -d fab0",
-        "{fabric} port --dir $PURECM_FABRIC/../.. a down; sleep 0.5; "
-        "{fabric} port --dir $PURECM_FABRIC/../.. a up; sleep 0.5",
+    Row("ibv_asyncwatch", "ibverbs-utils", told("ibv_asyncwatch -d fab0"),
+        "{fabric} port --dir $PURECM_FABRIC/../.. a down; " + has_told("PORT_ERR") +
+        "{fabric} port --dir $PURECM_FABRIC/../.. a up; " + has_told("PORT_ACTIVE"),
         ((r"event_type IBV_EVENT_PORT_ERR", 1), (r"event_type IBV_EVENT_PORT_ACTIVE", 1)),
         patient=False),
     Row("udpong", "rdmacm-utils", f"udpong -b {A} -C 50", f"udpong -s {A} -C 50",
@@ -286,8 +296,8 @@ ROWS = (
     rdmacm("ucmatose -C 20", "ucmatose -C 20 -s", r"return status 0"),
     rdmacm("udaddy", "udaddy -s", r"return status 0"),
     rdmacm("rdma_server", "rdma_client -s", r"^rdma_client: end 0$"),
-    Row("mckey", "rdmacm-utils", f"mckey -m 239.1.1.1 -b {A}",
-        "sleep 1; mckey -m 239.1.1.1 -s -b 10.77.0.2; sleep 1", ((r"return status 0", 2),),
+    Row("mckey", "rdmacm-utils", told(f"mckey -m 239.1.1.1 -b {A}"), has_told("joined") +
+        "mckey -m 239.1.1.1 -s -b 10.77.0.2; " + has_told("status"), ((r"return status 0", 2),),
         patient=False),
     rdmacm("rstream -S 65536 -C 100 -T v", "rstream -S 65536 -C 100 -T v -s", r"^custom +64k +100"),
     rdmacm("riostream -S 64 -C 10 -T v", "riostream -S 64 -C 10 -T v -s", r"^custom +64 +10"),

@@ -117,6 +117,7 @@ def attack(names, own):
     """Until we are ended."""
     dice = random.Random(1)
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as sock:
+        Path(os.environ["PURECM_FABRIC"], "begun").touch()
         while True:
             make, is_peers = ATTACKS[dice.choice(names)]
             to, peer = dice.sample(HOSTS, 2)
@@ -129,8 +130,9 @@ def attack(names, own):
 def play(tests, names):
     stream = RETRY.format(f"rstream -C {COUNT} -S 65536 -T v -s {HOSTS[0]}")
     connect = RETRY.format(f"rping -c -a {HOSTS[0]} -C 2")
-    done = tests.run("--hosts", "3", f"a&:{SERVER}",
-                     "b:sleep 1; " + CLIENT.format(stream=stream, connect=connect, times=TIMES),
+    client = CLIENT.format(stream=stream, connect=connect, times=TIMES)
+    done = tests.run("--hosts", "3", "--gap", "0", f"a&:{SERVER}",
+                     f"b:until [ -e $PURECM_FABRIC/../c/begun ]; do sleep 0.1; done; {client}",
                      "c&:" + shlex.join(["python3", __file__, "--attack", *names]))
     if done.returncode or "b| unharmed" not in done.stdout or "c|" in done.stdout:
         raise Failure(f"status {done.returncode}: {done.stdout[-2000:]}{done.stderr[-1000:]}")

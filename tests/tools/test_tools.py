@@ -104,7 +104,7 @@ class Install(unittest.TestCase):
     def test_what_is_slow_says_how_far_it_is(self):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
-                ["bash", "-euc", f". {TOOLS}/setup.sh; sleep() {{ command sleep 0.1; }}; "
+                ["bash", "-euc", f". {TOOLS}/setup.sh; sleep() {{ command sleep .1; }}; "
                  "is_slow=1 quietly no no sh -c 'echo compiling; "
                  "until test -s said; do command sleep 0.1; done' >said; cat said"],
                 check=False, text=True, capture_output=True, cwd=folder, timeout=60)
