@@ -87,31 +87,47 @@ ONLY_FROM = {"lib/portd/server/": ("lib/portd/server/", "tools/cmportd/", "tests
 # Tests that wait for a fixed time, or with a short limit, and why that decides no verdict.
 FIXED_WAITS = {
     "tests/bench/": "measures time",
+    "tests/fabric/queries.py": "what comes later counts as not come",
+    "tests/fabric/quirks.py": "at least the interval between two probes, or resets of devices",
+    "tests/fabric/resets.py": "what is closed later makes the test no harder",
+    "tests/fabric/servers.py": "a server that is late",
     "tests/fabric/socket_signals.c": "interrupts a call that has begun, as recorded of stock",
+    "tests/ib/membership.sh": "that nothing is left",
+    "tests/ib/programs.py": "kills in the middle of something, wherever that is",
     "tests/judge/capture_golden.py": "records captures, by hand",
+    "tests/lab/program_cases.py": "a server that has what it wants stays for a while",
     "tests/lab/lablib/": "settles a capture, compares clocks, ends its own threads",
     "tests/lab/selftest.py": "tries the limits themselves",
     "tests/loop/burst.c": "what comes later counts as not come",
     "tests/luck/changes.py": "a retransmission falls into the wait on any machine",
     "tests/luck/crowd.c": "a later call makes the play no easier",
+    "tests/luck/death.py": "what a kernel has counted it has soon acted on",
     "tests/luck/family.c": "a thread that runs on after dlclose() would crash meanwhile",
     "tests/luck/netem.py": "how long nothing leaves a host",
+    "tests/luck/removal.py": "a kernel does not say when its connection manager knows",
     "tests/luck/storm.c": "how slow a server is",
     "tests/parity/steps.c": "that nothing comes, on stock and on purecm",
     "tests/portd/confined.c": "at least the interval between two queries",
     "tests/portd/flooder_names.c": "the pace of an attacker",
     "tests/portd/many_fabric.py": "kills in the middle of something, wherever that is",
     "tests/portd/many_lab.py": "kills in the middle of something, wherever that is",
+    "tests/programs/sockets.py": "how long an end is open; the row is tried again",
     "tests/random/events.c": "what has not come after two answers of the peer does not come",
+    "tests/roce/loss.py": "how long a process is stopped",
+    "tests/roce/programs.py": "what a capture does not have yet is not judged",
+    "tests/roce/rxe_lab.py": "sends to a group again until it was heard",
     "tests/siege/siege.py": "how long an attack lasts",
     "tests/tools/kernel_lab.py": "sends a frame twice, a second apart",
     "tests/tools/make_captures.py": "records captures, by hand",
+    "tests/tools/test_doctor.py": "how long a neighbour is silent",
     "tests/unit/lib/rsocket/test_wait.c": "a waker that comes late",
     "tests/worlds/": "changes a world while a program runs",
 }
 LIMIT_LEAST_S = 20  # that only a failure reaches
 C_TEST = re.compile(r"^(?:START_)?TEST(?:_LOOP|_SIGNAL)?\(", re.MULTILINE)
 C_WAIT = re.compile(r"^\t(?:u|nano)?sleep\(")  # deeper it is in a loop, which looks for something
+SHELL_WAIT = re.compile(r"(?<!while )\bsleep (?:1?\d(?:\.\d+)?)(?![\d.])")  # of less than 20 s
+SHELL_LOOP = re.compile(r"\b(?:do|done)\b")
 SHORT_MS = r"(?:[1-9]\d{0,3}|1\d{4})"  # less than 20 s
 C_LIMIT = re.compile(rf"#define\s+(?:WAIT|LIMIT|PATIENCE)_(?:MS\s+{SHORT_MS}|S\s+1?\d)\b|"
                      rf"\bck_assert\w*\(poll\([^()]*, {SHORT_MS}\), [1-9]")
@@ -381,9 +397,13 @@ def printable_names():
 
 def no_fixed_waits():
     """tests wait for a condition for 20 s or more, compare no durations; or FIXED_WAITS says why"""
-    for name, lines in files(".c", ".h", ".py"):
+    for name, lines in files(".c", ".h", ".py", ".sh", ""):
         if name.startswith("tests/") and not name.startswith(tuple(FIXED_WAITS)):
-            yield from (python_waits if name.endswith(".py") else c_waits)(name, lines)
+            if name.endswith(".py"):
+                yield from python_waits(name, lines)
+            elif name.endswith((".c", ".h")):
+                yield from c_waits(name, lines)
+            yield from shell_waits(name, "\n".join(lines))
 
 
 def c_waits(name, lines):
@@ -391,6 +411,16 @@ def c_waits(name, lines):
     for number, line in enumerate(lines, start=1):
         if C_WAIT.match(line) or C_LIMIT.search(line):
             yield f"{name}:{number}: {line.strip()}"
+
+
+def shell_waits(name, text):
+    """Yield an offence for each wait of a fixed time in a shell's words; one in a loop looks for
+    something."""
+    for wait in SHELL_WAIT.finditer(text):
+        before = SHELL_LOOP.findall(text, 0, wait.start())[-1:]
+        after = SHELL_LOOP.search(text, wait.end())
+        if before != ["do"] or not after or after[0] != "done":
+            yield f"{name}:{text.count(chr(10), 0, wait.start()) + 1}: {wait[0]}"
 
 
 def python_waits(name, lines):
