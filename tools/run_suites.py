@@ -31,6 +31,7 @@ FAST = ("style", "unit", "abi", "judge", "fabric")
 LAB = ("luck", "lab", "parity")
 LABS_AT_ONCE = 2  # each boots two hosts, which leave a core idle now and then
 SUITES_AT_ONCE = 3  # many tests wait, and some suites have one that is long
+SUITES_AT_ONCE_QUICK = 4  # the long ones of --quick wait for most of their time
 # Those that take longest begin first, or the run would wait for one of them at its end.
 LONGEST = (*LAB, "fabric", "sanitize", "portd", "loop", "machines")
 # With more programs at a time than there are cores, because they wait for most of their time; the
@@ -134,7 +135,7 @@ def run_all(args, suites, names):
     suites = [suite for suite in suites if names.get(suite, True)]
     first = [suite for suite in LONGEST if suite in suites]
     rest = [suite for suite in suites if suite not in LONGEST + LONG]
-    with futures.ThreadPoolExecutor(SUITES_AT_ONCE) as pool:
+    with futures.ThreadPoolExecutor(SUITES_AT_ONCE_QUICK if args.quick else SUITES_AT_ONCE) as pool:
         try:
             waiting = [pool.submit(run_suite, args, suite, suites, names.get(suite))
                        for suite in first + rest]
