@@ -125,11 +125,16 @@ class Serving:
 
 
 def under(bench, pair, spec):
+    """An ARP answer may be corrupted, too, of which with_wrong_neighbour() has its own case."""
     with Serving(bench, pair) as storm:
-        for guest in (bench.a, bench.b):
-            if spec:
-                guest.netem(spec)
-        return storm.dial()
+        keep_neighbours(bench, "permanent")
+        try:
+            for guest in (bench.a, bench.b):
+                if spec:
+                    guest.netem(spec)
+            return storm.dial()
+        finally:
+            keep_neighbours(bench, "stale")
 
 
 def in_a_blackhole(bench, pair):
@@ -154,7 +159,8 @@ def with_wrong_neighbour(bench, pair):
                  f"ip neigh replace {peer.addr4} lladdr {WRONG} dev $3 nud reachable", check=True)
         first = storm.dial()
         print_row("wrong link address", pair, first)
-        told = first["connected"] + first.get("RDMA_CM_EVENT_UNREACHABLE", 0)
+        told = first["connected"] + sum(n for what, n in first.items()
+                                        if what.startswith("RDMA_CM_EVENT_UNREACHABLE/"))
         if told != first["of"]:
             raise AssertionError(f"not all of {first['of']} were told: {first}")
         return storm.dial()
@@ -179,23 +185,24 @@ def to_a_host_that_is_gone(bench, pair):
     """Connections are ended, and others begun, when the peer has been switched off."""
     with Serving(bench, pair) as storm:
         client = storm.hold(HELD)
-        keep_neighbour(bench, "permanent")
+        keep_neighbours(bench, "permanent")
         try:
             bench.b.netem("loss 100%")
             ended = storm.let_go(client)
             began = time.monotonic()
             lost = storm.dial(HELD)
         finally:
-            keep_neighbour(bench, "stale")
+            keep_neighbours(bench, "stale")
         return {**ended, "gave_up": int(1000 * (time.monotonic() - began)),
                 "connected": lost["connected"]}
 
 
-def keep_neighbour(bench, state):
-    """With its link address known for ever, it is the CM that finds the peer gone, not the IP."""
-    peer = bench.b.addr4
-    bench.a.run(f"set -- $(ip neigh show {peer}) && "
-                f"ip neigh replace {peer} lladdr $5 dev $3 nud {state}", check=True)
+def keep_neighbours(bench, state):
+    """With link addresses that are known for ever, it is the CM that finds a peer gone, not the IP.
+    """
+    for here, peer in ((bench.a, bench.b.addr4), (bench.b, bench.a.addr4)):
+        here.run(f"set -- $(ip neigh show {peer}) && "
+                 f"ip neigh replace {peer} lladdr $5 dev $3 nud {state}", check=True)
 
 
 def complete(seen):
