@@ -159,6 +159,8 @@ static void play_script(const struct options *options, char *script)
 
 static void start(struct job *job, const struct options *options, char *script, size_t number)
 {
+	int nothing;
+
 	job->out = memfd_create("transcript", MFD_CLOEXEC);
 	job->since = time(NULL);
 	base_port = FIRST_BASE + number * N_PORTS % (LAST_BASE - FIRST_BASE);
@@ -168,8 +170,12 @@ static void start(struct job *job, const struct options *options, char *script, 
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(job->out, STDOUT_FILENO);
+	/* exit() moves the offset of stdin, which must not be the one of the scripts. */
+	nothing = open("/dev/null", O_RDONLY);
+	dup2(nothing, STDIN_FILENO);
+	close(nothing);
 	play_script(options, script);
-	/* What was not destroyed ends with the process; exit() would move the scripts' offset. */
+	/* What was not destroyed ends with the process. */
 	_exit(0);
 }
 
