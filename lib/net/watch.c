@@ -162,11 +162,11 @@ static int open_watch(enum net_watch_kind kind)
 	return rc ? rc : poll_add(watch.poll_fd, watch.wake_fd, 0);
 }
 
+/* All but the neighbours. */
 static void flush_all(void)
 {
 	net_route_flush();
 	net_iface_flush();
-	net_neigh_flush();
 	n_class_changes++;
 }
 
@@ -196,6 +196,8 @@ static void lose_announcements(enum net_watch_kind kind)
 	memset(&event, 0, sizeof(event)); /* padding, too: enqueue_event() compares bytes */
 	event.change = NET_CHANGE_LOST;
 	flush_all();
+	if (kind == NET_WATCH_OWN) /* neighbours are in no other socket */
+		net_neigh_flush();
 	count_change();
 	if (watch.is_open && (kind == NET_WATCH_OWN || watch.kind == NET_WATCH_ALL))
 		enqueue_event(&event);

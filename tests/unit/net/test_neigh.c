@@ -229,6 +229,26 @@ TEST(new_link_address_is_reported_as_changed)
 	ck_assert(wait_for(&route.next_hop, NET_NEIGH_KNOWN).hw_changed);
 }
 
+TEST(new_link_address_is_reported_as_changed_after_many_routes)
+{
+	struct net_route route;
+	struct wanted wanted;
+
+	net_watch_close();
+	ck_assert_int_eq(net_watch_open(NET_WATCH_OWN), 0);
+	route = wrong_neighbour("reachable");
+	net_catch_up(); /* finds nothing */
+	/* Without these routes it passes. */
+	run("for i in $(seq 0 9999); do"
+	    " echo route add 10.5.$((i/256)).$((i%%256)) via 10.0.0.254; done | ip -b -");
+	run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev veth0 nud reachable");
+	wanted = (struct wanted){ .addr = route.next_hop, .neigh = NET_NEIGH_KNOWN };
+	ck_assert(readable(2000));
+	net_watch_drain(note_neigh, &wanted);
+	ck_assert(wanted.seen);
+	ck_assert(wanted.hw_changed);
+}
+
 TEST(new_link_address_after_a_loss_is_reported_as_changed)
 {
 	struct net_route route = known_neighbour();
