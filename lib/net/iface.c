@@ -16,7 +16,8 @@
 #include <string.h>
 
 #define IFACES_MAX 64
-#define BONDS_MAX  8 /* further bonds: changes of link addresses are not detected */
+#define DUMPS_MAX  10 /* of addresses that change meanwhile */
+#define BONDS_MAX  8  /* further bonds: changes of link addresses are not detected */
 
 struct own_addr {
 	struct net_ip ip;
@@ -274,11 +275,14 @@ static int take_addr(struct nlmsghdr *hdr, void *arg)
 static int load_addrs(void)
 {
 	struct ifaddrmsg ifa = { .ifa_family = AF_UNSPEC };
-	int rc;
+	int i, rc = -EAGAIN;
 
-	cache.n_addrs = 0;
-	rc = net_request(net_message(RTM_GETADDR, NLM_F_DUMP, &ifa, sizeof(ifa)), take_addr, NULL);
-	if (rc)
+	for (i = 0; i < DUMPS_MAX && rc == -EAGAIN; i++) {
+		cache.n_addrs = 0;
+		rc = net_request(net_message(RTM_GETADDR, NLM_F_DUMP, &ifa, sizeof(ifa)), take_addr,
+				 NULL);
+	}
+	if (rc && rc != -EAGAIN) /* a list that keeps changing is used as it is */
 		return rc;
 	if (cache.n_addrs)
 		qsort(cache.addr, cache.n_addrs, sizeof(*cache.addr), by_ip);

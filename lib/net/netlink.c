@@ -138,8 +138,9 @@ static int request_send(struct nl_msg *msg)
 struct exchange {
 	int (*take)(struct nlmsghdr *hdr, void *arg);
 	void *arg;
-	int rc;	   /* first failure */
-	bool done; /* the response is complete */
+	int rc;	      /* first failure */
+	bool done;    /* the response is complete */
+	bool is_torn; /* what it lists has changed meanwhile, so that entries may be missing */
 };
 
 static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
@@ -150,6 +151,8 @@ static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
 	if (hdr->nlmsg_seq != net.seq) /* of an abandoned request */
 		return;
 	exchange->done = !(hdr->nlmsg_flags & NLM_F_MULTI);
+	if (hdr->nlmsg_flags & NLM_F_DUMP_INTR)
+		exchange->is_torn = true;
 	if (hdr->nlmsg_type == NLMSG_ERROR) {
 		rc = nlmsg_valid_hdr(hdr, sizeof(err->error)) && err->error <= 0 ? err->error
 										 : -EPROTO;
@@ -187,7 +190,7 @@ int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg)
 		for (; nlmsg_ok(hdr, left); hdr = nlmsg_next(hdr, &left))
 			take_message(&exchange, hdr);
 	}
-	return exchange.rc;
+	return !exchange.rc && exchange.is_torn ? -EAGAIN : exchange.rc;
 }
 
 void net_request_after_fork(void)

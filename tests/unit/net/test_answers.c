@@ -4,6 +4,7 @@
  * and recv() are replaced here; tests/fuzz/fuzz_netlink.c found them.
  */
 #include <errno.h>
+#include <limits.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <netlink/attr.h>
@@ -142,6 +143,31 @@ TEST(error_with_a_positive_number_is_no_success)
 	answers(NLMSG_ERROR, sizeof(error));
 	memcpy(answer.body, &error, sizeof(error));
 	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), -EPROTO);
+}
+
+static unsigned int n_dumps, n_torn;
+
+/* No addresses; the first lists have changed meanwhile. */
+static void answer_torn(const struct nlmsghdr *request, struct answer *ret)
+{
+	n_dumps += request->nlmsg_type == RTM_GETADDR;
+	ret->hdr = (struct nlmsghdr){ .nlmsg_len = NLMSG_LENGTH(sizeof(int)),
+				      .nlmsg_type = NLMSG_DONE,
+				      .nlmsg_flags = n_dumps <= n_torn ? NLM_F_DUMP_INTR : 0 };
+}
+
+/* An address that was not changed may be missing in it. */
+TEST_LOOP(list_that_has_changed_meanwhile_is_asked_for_again, 0, 3)
+{
+	static const unsigned int torn[] = { 0, 1, UINT_MAX }, dumps[] = { 1, 2, 10 };
+	union addr addr = ip("10.0.0.1");
+	struct net_iface iface;
+
+	n_dumps = 0;
+	n_torn = torn[_i];
+	answers_by(answer_torn);
+	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), -EADDRNOTAVAIL);
+	ck_assert_uint_eq(n_dumps, dumps[_i]);
 }
 
 /* An interface may have hundreds of other names, of 127 bytes each. */
