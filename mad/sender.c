@@ -313,7 +313,7 @@ static void post_held(struct mad_sender *sender)
 
 static bool may_hold(struct mad_sender *sender)
 {
-	if (sender->n_posted)
+	if (sender->n_posted || sender->handles.n_retired)
 		reap_completions(sender);
 	return !sender->broken && sender->spare.n;
 }

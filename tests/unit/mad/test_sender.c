@@ -285,6 +285,28 @@ TEST(number_of_handles_is_limited)
 	ck_assert_int_le(fake.n_ahs, HANDLES_MAX + 1);
 }
 
+TEST(handles_that_cannot_be_made_for_a_while_are_made_later)
+{
+	struct mad_path path = path_to(PEER_V6, V6_INDEX);
+	unsigned int i;
+
+	for (i = 0; i < RETIRED_MAX + 10; i++) {
+		memcpy(&path.dgid.raw[12], &i, sizeof(i));
+		mad_sender_note_qpn(sender, &path.dgid, QPN);
+		fake.n_sent = 0;
+		ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0);
+	}
+	mad_sender_forget(sender);
+	fake.has_no_ah = true;
+	for (i = 0; i < RETIRED_MAX + 10; i++) {
+		memcpy(&path.dgid.raw[12], &i, sizeof(i));
+		ck_assert_int_ne(mad_sender_send(sender, &path, mad), 0);
+	}
+	fake.has_no_ah = false;
+	fake.n_sent = 0;
+	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
+}
+
 TEST(broken_queue_pair_is_replaced_by_umad)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
