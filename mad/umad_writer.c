@@ -172,6 +172,27 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
+static int start_worker(struct worker *worker)
+{
+	int err = worker->has_thread ? 0 : thread_start(run_worker, worker);
+
+	if (err)
+		return err;
+	worker->writer->n_threads += !worker->has_thread;
+	worker->has_thread = true;
+	return 0;
+}
+
+/* If no more threads can be had. */
+static struct worker *one_with_a_thread(struct umad_writer *writer)
+{
+	struct worker *worker = writer->worker;
+
+	while (!worker->has_thread)
+		worker++;
+	return worker;
+}
+
 /* Chooses the worker of the peer's queued messages, else the one with the fewest. */
 static struct worker *choose_worker(struct umad_writer *writer, const struct mad_gid *gid)
 {
@@ -184,18 +205,7 @@ static struct worker *choose_worker(struct umad_writer *writer, const struct mad
 		if (writer->worker[i].n_queued < best->n_queued)
 			best = &writer->worker[i];
 	}
-	return best;
-}
-
-static int start_worker(struct worker *worker)
-{
-	int err = worker->has_thread ? 0 : thread_start(run_worker, worker);
-
-	if (err)
-		return err;
-	worker->writer->n_threads += !worker->has_thread;
-	worker->has_thread = true;
-	return 0;
+	return start_worker(best) && writer->n_threads ? one_with_a_thread(writer) : best;
 }
 
 static int queue_mad(struct umad_writer *writer, const struct mad_path *path,

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#define CLOSER_THREADS 12  /* of struct closing at a time; TasksMax is 16 */
+#define CLOSER_THREADS 12  /* of struct closing at a time */
 #define CLOSER_MANY    256 /* descriptors of a user, above which his clients are not read from */
 
 struct closer;
