@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "lib/net/port_space.h"
 
 #define OTHERS_MAX 32
 
@@ -23,11 +24,20 @@ static int bind_to_port(int fd, uint16_t port)
 	return bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
 }
 
-/* If a UDP service has the port, another privileged one is as good a proof. */
+/*
+ * If a UDP service has the port, another privileged one is as good a proof. Where sockets need no
+ * privilege for the port, only another one is.
+ */
 static int bind_low(int fd, uint16_t port)
 {
-	int err = bind_to_port(fd, port);
+	struct port_limits limits;
 	uint16_t other;
+	int err;
+
+	port_limits_read(&limits);
+	err = limits.unprivileged_first <= 1 || port < limits.unprivileged_first
+		      ? bind_to_port(fd, port)
+		      : -EADDRINUSE;
 
 	for (other = 1; err == -EADDRINUSE && other <= OTHERS_MAX; other++)
 		err = bind_to_port(fd, other);

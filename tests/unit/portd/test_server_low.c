@@ -134,6 +134,13 @@ TEST(connecting_user_counts_if_no_port_is_privileged)
 	ck_assert_int_eq(ask_for_80(&carol, prove()), 0);
 }
 
+/* Where all users may bind sockets to it, that port proves nothing, but port 1 does. */
+TEST(privileged_process_gets_a_port_that_is_free_for_sockets)
+{
+	run("echo 80 > /proc/sys/net/ipv4/ip_unprivileged_port_start");
+	ck_assert_int_eq(ask_for_80(alice, prove()), 0);
+}
+
 TEST(in_another_namespace_root_has_its_low_ports)
 {
 	join_as(SOMEBODY, ELSEWHERE);
