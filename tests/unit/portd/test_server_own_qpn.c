@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "cm/guard.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
@@ -114,4 +115,65 @@ TEST(connections_without_a_queue_pair_are_independent)
 	req.req.local_qpn = 0;
 	scene_sends(&mallory, req);
 	ck_assert_str_eq(scene_wire(), "REQ, REQ");
+}
+
+/* Mallory's accomplice on the peer names queue pairs that others there will get. */
+TEST(request_of_a_queue_pair_that_others_named_before_is_stale)
+{
+	struct cm_msg req = scene_peer_req(0x901, SCENE_OTHER_ADDR);
+
+	req.req.local_qpn = 0x5555;
+	ck_assert_int_eq(rig_listen(&mallory, SCENE_OTHER_ADDR), 0);
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_receive(req);
+	ck_assert_str_eq(scene_delivered(&mallory), "REQ");
+	req = scene_peer_req(0x902, SCENE_ADDR);
+	req.req.local_qpn = 0x5555;
+	scene_receive(req);
+	ck_assert_str_eq(scene_delivered(&mallory), "REQ");
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 10");
+	scene_sends(&mallory, scene_rep(&mallory, 3, 0x902));
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_str_eq(scene_tracked(mallory.first + 3), "none");
+}
+
+/*
+ * The peer has given the comm id of a connection that is over to another program, as the block was
+ * lent to it. Mallory has not sent CLOSE.
+ */
+TEST(request_with_the_comm_id_of_a_connection_that_is_over_is_for_the_listener)
+{
+	struct cm_msg req = scene_peer_req(0x901, SCENE_OTHER_ADDR);
+
+	ck_assert_int_eq(rig_listen(&mallory, SCENE_OTHER_ADDR), 0);
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_receive(req);
+	scene_sends(&mallory, scene_rep(&mallory, 2, 0x901));
+	scene_receive(talk_msg_of(CM_ATTR_RTU, 0x901, mallory.first + 2));
+	scene_receive(scene_peer_dreq(0x901, &mallory, 2));
+	scene_sends(&mallory, talk_msg_of(CM_ATTR_DREP, mallory.first + 2, 0x901));
+	ck_assert_str_eq(scene_delivered(&mallory), "REQ, RTU, DREQ");
+	ck_assert_str_eq(scene_wire(), "REP, DREP");
+	req = scene_peer_req(0x901, SCENE_ADDR);
+	req.req.local_qpn = 0x7777;
+	scene_receive(req);
+	ck_assert_str_eq(scene_delivered(&mallory), "");
+	ck_assert_str_eq(scene_delivered(alice), "REQ");
+	scene_sends(&mallory, scene_rep(&mallory, 3, 0x901));
+	ck_assert_str_eq(scene_wire(), "");
+}
+
+/* Later, its comm id is that of another program's REQ. */
+TEST(request_that_the_peer_has_withdrawn_is_not_answered)
+{
+	struct cm_msg rej = talk_rej_of(0x901, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);
+
+	cm_rej_timeout(&rej.rej, SCENE_PEER_GUID);
+	ck_assert_int_eq(rig_listen(&mallory, SCENE_OTHER_ADDR), 0);
+	scene_receive(scene_peer_req(0x901, SCENE_OTHER_ADDR));
+	scene_receive(rej);
+	ck_assert_str_eq(scene_delivered(&mallory), "REQ, REJ(REQ) 4");
+	rig_pass(600000);
+	scene_sends(&mallory, scene_rep(&mallory, 2, 0x901));
+	ck_assert_str_eq(scene_wire(), "");
 }

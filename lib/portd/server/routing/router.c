@@ -28,6 +28,7 @@ struct arrived {
 	struct host *host;   /* that it is of */
 	uint32_t source_qpn;
 	const uint8_t *mad;
+	bool is_stale; /* a REQ that ends a connection of its receiver, and is not for it */
 	struct cm_msg msg;
 };
 
@@ -137,7 +138,7 @@ static void answer_for_nobody(struct server *server, const struct arrived *in)
 	reject_for_left(server, in);
 }
 
-static struct cm_msg refusal_of(const struct cm_msg *request)
+static struct cm_msg refusal_of(const struct cm_msg *request, enum cm_rej_reason reason)
 {
 	const struct cm_sidr_req *lookup = &request->sidr_req;
 	struct cm_msg msg;
@@ -152,7 +153,7 @@ static struct cm_msg refusal_of(const struct cm_msg *request)
 	cm_msg_init(&msg, CM_ATTR_REJ, request->hdr.tid);
 	msg.rej.remote_comm_id = request->req.local_comm_id;
 	msg.rej.message = CM_ANSWERED_REQ;
-	msg.rej.reason = CM_REJ_CONSUMER;
+	msg.rej.reason = reason;
 	return msg;
 }
 
@@ -160,9 +161,10 @@ static struct cm_msg refusal_of(const struct cm_msg *request)
  * As the kernel does: if there are listeners on the port, the request is rejected as by a program,
  * although none of them accepts its address.
  */
-static void refuse_request(struct server *server, const struct arrived *in)
+static void refuse_request(struct server *server, const struct arrived *in,
+			   enum cm_rej_reason reason)
 {
-	struct cm_msg msg = refusal_of(&in->msg);
+	struct cm_msg msg = refusal_of(&in->msg, reason);
 	uint8_t mad[MAD_BYTES];
 
 	if (!may_answer(server, in))
@@ -234,29 +236,46 @@ static uint16_t route_new(const struct server *server, const struct arrived *in,
 	return net_ns_listener(server->home, net_ns, &request);
 }
 
-static uint16_t route_req(const struct server *server, const struct arrived *in)
+/*
+ * The peer's host may have lent the comm id of a connection that is over to another program, while
+ * the client here keeps the connection.
+ */
+static bool is_again(const struct tracked *of, const struct cm_req *req)
+{
+	return of && of->is.remote_qpn == req->local_qpn && of->is.state != CM_TIMEWAIT &&
+	       of->is.state != CM_DREQ_SENT && of->is.state != CM_DREQ_RCVD;
+}
+
+static uint16_t route_req(const struct server *server, struct arrived *in)
 {
 	const struct cm_req *req = &in->msg.req;
-	uint16_t to;
+	const struct tracked *of;
+	uint16_t to, listener;
 
-	to = client_of(tracker_of_remote(server->tracker, &in->peer, req->local_ca_guid,
-					 req->local_comm_id));
-	if (to == NOBODY)
-		to = client_of(tracker_of_qpn(server->tracker, &in->peer, req->local_ca_guid,
-					      req->local_qpn));
-	return to == NOBODY ? route_new(server, in, req->service_id, req->private_data) : to;
+	of = tracker_of_remote(server->tracker, &in->peer, req->local_ca_guid, req->local_comm_id);
+	if (is_again(of, req))
+		return of->client;
+	listener = route_new(server, in, req->service_id, req->private_data);
+	to = client_of(
+		tracker_of_qpn(server->tracker, &in->peer, req->local_ca_guid, req->local_qpn));
+	in->is_stale = to != NOBODY && to != listener;
+	return to == NOBODY ? listener : to;
 }
 
 static uint16_t route_lookup(const struct server *server, const struct arrived *in)
 {
 	const struct cm_sidr_req *lookup = &in->msg.sidr_req;
-	const uint16_t to = client_of(tracker_of_remote(server->tracker, &in->peer,
-							lookup->service_id, lookup->request_id));
+	const uint16_t to = route_new(server, in, lookup->service_id, lookup->private_data);
+	uint16_t before;
 
-	return to == NOBODY ? route_new(server, in, lookup->service_id, lookup->private_data) : to;
+	if (to < CLIENTS_MAX)
+		return to;
+	before = client_of(tracker_of_remote(server->tracker, &in->peer, lookup->service_id,
+					     lookup->request_id));
+	return before == NOBODY ? to : before;
 }
 
-static uint16_t route_msg(const struct server *server, const struct arrived *in)
+static uint16_t route_msg(const struct server *server, struct arrived *in)
 {
 	const struct cm_msg *msg = &in->msg;
 	uint16_t to = NOBODY;
@@ -277,7 +296,11 @@ static uint16_t route_msg(const struct server *server, const struct arrived *in)
 		if (to != NOBODY)
 			return to;
 	}
-	return owner_of_id(server, msg->rtu.remote_comm_id); /* all others begin with both ids */
+	/* All others begin with both ids. */
+	if (is_being_ended(server, msg->rtu.remote_comm_id) &&
+	    !tracker_of_local(server->tracker, msg->rtu.remote_comm_id))
+		return NOBODY; /* the core's, though the owner of the id is here again */
+	return owner_of_id(server, msg->rtu.remote_comm_id);
 }
 
 /*
@@ -291,7 +314,7 @@ static bool may_ask(struct server *server, const struct arrived *in)
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_HOST_RATE);
 
 	return hosts_may_ask(&server->hosts, in->host, &in->peer, rate,
-			     is_request(&in->msg) ? rate : rate / 4, server->now);
+			     is_request(&in->msg) || rate < 4 ? rate : rate / 4, server->now);
 }
 
 /*
@@ -307,6 +330,9 @@ static bool track_request(struct server *server, const struct arrived *in, uint1
 	const bool asks = is_request(&in->msg);
 	struct mad_path way = *in->path;
 
+	*ret_is_known = false;
+	if (in->is_stale) /* not tracked: any user can name future queue pairs of others */
+		return true;
 	if (asks && !user_may(server->client[to], QUOTA_USER_CONNS))
 		return false;
 	if (asks)
@@ -352,7 +378,7 @@ static void note_answer(struct server *server, const struct arrived *in)
 }
 
 /* Of a message that has been decoded. Return: the client that gets it, NOBODY, or NOT_FOR_THEM. */
-static uint16_t receiver_of(struct server *server, const struct arrived *in)
+static uint16_t receiver_of(struct server *server, struct arrived *in)
 {
 	const uint16_t to = route_msg(server, in);
 	struct client *client = to < CLIENTS_MAX ? server->client[to] : NULL;
@@ -362,6 +388,14 @@ static uint16_t receiver_of(struct server *server, const struct arrived *in)
 	if (client->is_ending || !client_host_port(server, client, in->host_port->handle))
 		return NOBODY;
 	return to;
+}
+
+/* Its private data is for the listener. */
+static void hide_private_data(struct arrived *in, uint8_t ret[MAD_BYTES])
+{
+	memset(in->msg.req.private_data, 0, sizeof(in->msg.req.private_data));
+	cm_msg_encode(&in->msg, ret);
+	in->mad = ret;
 }
 
 /* The host knows a connection of the client's user, or asks for one. */
@@ -376,6 +410,7 @@ void router_received(struct server *server, struct host_port *host_port,
 		     const struct mad_path *path, uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
 {
 	struct arrived in; /* large, so not cleared */
+	uint8_t shown[MAD_BYTES];
 	struct client *client;
 	bool may, is_known;
 	uint16_t to;
@@ -391,6 +426,7 @@ void router_received(struct server *server, struct host_port *host_port,
 	in.host = hosts_at(&server->hosts, &in.peer);
 	in.source_qpn = source_qpn;
 	in.mad = mad;
+	in.is_stale = false;
 	note_answer(server, &in);
 	may = !is_request(&in.msg) || may_ask(server, &in);
 	to = may ? receiver_of(server, &in) : NOBODY;
@@ -406,12 +442,16 @@ void router_received(struct server *server, struct host_port *host_port,
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
-	recording_add(server, host_port, PORTD_RECEIVED, client, path, mad);
+	if (in.is_stale)
+		hide_private_data(&in, shown);
+	recording_add(server, host_port, PORTD_RECEIVED, client, path, in.mad);
 	if (client)
 		deliver(server, client, &in, is_known);
+	if (in.is_stale)
+		refuse_request(server, &in, CM_REJ_STALE_CONNECTION);
 	else if (to == PORTS_NOT_FOR_THEM)
-		refuse_request(server, &in);
-	else
+		refuse_request(server, &in, CM_REJ_CONSUMER);
+	else if (!client)
 		answer_for_nobody(server, &in);
 }
 
