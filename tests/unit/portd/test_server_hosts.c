@@ -177,3 +177,24 @@ TEST(messages_of_a_host_permit_as_many_to_it)
 	ck_assert_uint_ge(rig_n_sent(), 100);
 	ck_assert_uint_le(rig_n_sent(), 100 + SAID_S / 8);
 }
+
+TEST(low_rate_of_a_host_is_a_rate)
+{
+	struct cm_msg req = scene_req(&mallory[0], 1);
+	unsigned int i, n;
+
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 3;
+	for (i = 0; i < 20; i++) {
+		send_datagrams(&mallory[0], &req, 500);
+		rig_pass(1000);
+	}
+	n = rig_n_sent();
+	for (i = 0; i < 20; i++) {
+		send_datagrams(&mallory[0], &req, 500);
+		rig_pass(1000);
+	}
+	ck_assert_uint_gt(rig_n_sent() - n, 20);
+	n = rig_n_sent();
+	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~mallory[0].first));
+	ck_assert_uint_eq(rig_n_sent() - n, 1);
+}

@@ -484,3 +484,38 @@ TEST(resumed_page_leases_no_port_of_others)
 	ck_assert_int_eq(pread(bob->page_fd, &word, sizeof(word), 0), sizeof(word));
 	ck_assert_uint_eq(word, LEASE_EMPTY);
 }
+
+/* Alice breaks off, comes back, and then the peer answers the DREQ that was sent meanwhile. */
+TEST(answer_to_a_dreq_of_ours_ends_it_though_its_owner_is_here_again)
+{
+	struct rig_client again = {
+		.control = rig_dial(), .data = -1, .first = alice->first, .secret = alice->secret
+	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
+	struct portd_record resumed = { .type = PORTD_RESUMED };
+
+	scene_connect(alice, 1);
+	close(alice->data);
+	close(alice->control);
+	rig_settle();
+	ck_assert_str_eq(scene_wire(), "DREQ");
+	ck_assert_int_eq(rig_resume(&again, bob->page_fd), 0);
+	ck_assert_int_eq(rig_hold(&again), 0);
+	ck_assert_int_eq(rig_ask(&again, &open), 0);
+	ck_assert_int_eq(rig_ask(&again, &resumed), 0);
+	scene_receive(talk_msg_of(CM_ATTR_DREP, 0x701, alice->first + 1));
+	rig_pass(60000);
+	ck_assert_str_eq(scene_wire(), "");
+}
+
+/* A driver may return it, for instance for want of a thread. */
+TEST(port_that_cannot_be_opened_now_is_an_answer)
+{
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 2, .device = RIG_DEVICE } };
+
+	rig_pass(60000);
+	rig_set_port_refusal(-EAGAIN);
+	ck_assert_int_eq(rig_ask(alice, &open), EBUSY);
+}

@@ -7,8 +7,10 @@
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "mad/cma_hdr.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"
@@ -362,4 +364,31 @@ TEST(foreign_request_does_not_check_all_namespaces)
 	many = steps_of(receive_req_to_no_listener);
 	printf("%lu instructions, beside %u namespaces %lu\n", few, N_NAMESPACES, many);
 	ck_assert_uint_le(many, 4 * few);
+}
+
+/* Carol's container has the GID; Mallory is an ordinary user of the host. */
+TEST(user_of_the_host_has_no_address_of_a_container)
+{
+	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
+				      .lease_ports = { .ps = RDMA_PS_TCP, .count = 1 } };
+	struct rig_client mallory;
+	struct cma_hdr hdr = { .ip_version = 6 };
+	const struct mad_gid gid = rig_gid();
+	struct cm_msg req;
+
+	listen_from(&carol, ELSEWHERE);
+	rig_move_gid_elsewhere(IFINDEX);
+	rig_foreign_add(IFINDEX);
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(&carol), "REQ");
+	rig_client_from(RIG_HOME);
+	rig_client_as_user(SOMEBODY);
+	rig_join(&mallory);
+	ck_assert_int_eq(rig_ask(&mallory, &lease), 0);
+	hdr.src_port = mallory.reply.port;
+	memcpy(hdr.src_addr, gid.raw, sizeof(gid.raw));
+	req = scene_req(&mallory, 1);
+	wire_encode(&cma_hdr_layout, &hdr, req.req.private_data);
+	scene_sends(&mallory, req);
+	ck_assert_str_eq(scene_wire(), "");
 }

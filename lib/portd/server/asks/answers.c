@@ -273,6 +273,8 @@ static int handle_open_port(struct request *request)
 	err = host_port_open(request->server, device, wanted->port_num, &host_port, &who);
 	if (recovery_port_is_closing(request->server, err))
 		return open_later(request);
+	if (err == -EAGAIN) /* of a driver: nobody would ask again */
+		err = -EBUSY;
 	if (err) {
 		if (who.what[0])
 			snprintf(reply->text, sizeof(reply->text), "%.120s; %.120s", who.what,

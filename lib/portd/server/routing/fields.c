@@ -131,14 +131,12 @@ static bool has_gid(struct said *said)
 	return said->gid;
 }
 
-/* A client outside home may use a GID that no namespace has shown, but not one of home. */
+/* A client outside home may use a GID that no namespace has shown, but not one of home's own. */
 static bool has_gid_of_its_namespace(struct said *said)
 {
 	const struct server *server = said->server;
 	const struct net_ns *of_gid;
 
-	if (said->client->net_ns == server->home)
-		return true;
 	of_gid = net_ns_of_gid(server->home, said->gid, server->now);
 	return of_gid == said->client->net_ns ||
 	       (of_gid == server->home && !hop_is_here(said->gid));

@@ -200,7 +200,7 @@ void unsent_port_gone(struct server *server, const struct host_port *host_port)
 /* Limits unanswered REQs: a host drops what its receive queue cannot hold, also other hosts'. */
 static bool may_leave(struct server *server, const struct xmit *xmit)
 {
-	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_HOST_RATE) / 4 * 3;
+	const double rate = quota_of(&server->options.quotas, QUOTA_HOST_RATE) * 0.75;
 	const struct mad_gid peer = mad_path_peer(&xmit->path);
 	struct host *host = hosts_at(&server->hosts, &peer);
 
