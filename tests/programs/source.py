@@ -65,8 +65,10 @@ def make(row, folder):
 
 def run(script, folder, env, what):
     with open(folder / "log", "w+", encoding="utf-8", errors="replace") as log:
-        done = subprocess.run(["sh", "-ec", script], cwd=folder, env={**os.environ, **env},
-                              stdout=log, stderr=subprocess.STDOUT, check=False)
+        # A root of another release does not have ours.
+        env = {**os.environ, "TMPDIR": str(folder), **env}
+        done = subprocess.run(["sh", "-ec", script], cwd=folder, env=env, stdout=log,
+                              stderr=subprocess.STDOUT, check=False)
         log.seek(0)
         text = log.read()
     return f"{what} failed: {text[-END_OF_LOG:]}" if done.returncode else ""
