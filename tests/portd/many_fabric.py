@@ -196,11 +196,15 @@ def serves_b():
 
 def play_told(_hosts):
     """Say which process serves this host, b."""
-    serves_b().write_text(str(pid_of_cmportd()), encoding="utf-8")
+    new = serves_b().with_suffix(".new")
+    new.write_text(str(pid_of_cmportd()), encoding="utf-8")
+    new.rename(serves_b())
 
 
 def play_unheard(hosts):
     """Kill a client, and cmportd when it has said DREQ in vain; the next one comes by itself."""
+    while not serves_b().exists():
+        time.sleep(TRY_S)
     peer = int(serves_b().read_text(encoding="utf-8"))
     client = begin_holding(hosts, 100)
     await_held(client)
