@@ -172,28 +172,30 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-static int start_worker(struct worker *worker)
+static bool start_worker(struct worker *worker)
 {
-	int err = worker->has_thread ? 0 : thread_start(run_worker, worker);
-
-	if (err)
-		return err;
-	worker->writer->n_threads += !worker->has_thread;
-	worker->has_thread = true;
-	return 0;
+	if (!worker->has_thread && thread_start(run_worker, worker) == 0) {
+		worker->writer->n_threads++;
+		worker->has_thread = true;
+	}
+	return worker->has_thread;
 }
 
-/* If no more threads can be had. */
+/* Return: a worker that has a thread, or NULL. */
 static struct worker *one_with_a_thread(struct umad_writer *writer)
 {
-	struct worker *worker = writer->worker;
+	int i;
 
-	while (!worker->has_thread)
-		worker++;
-	return worker;
+	for (i = 0; i < UMAD_THREADS; i++)
+		if (writer->worker[i].has_thread)
+			return &writer->worker[i];
+	return NULL;
 }
 
-/* Chooses the worker of the peer's queued messages, else the one with the fewest. */
+/*
+ * Return: the worker of the peer's queued messages, else the one with the fewest; if that one has
+ * no thread and none can be started, another one; NULL if none has a thread.
+ */
 static struct worker *choose_worker(struct umad_writer *writer, const struct mad_gid *gid)
 {
 	struct worker *best = &writer->worker[0];
@@ -205,7 +207,7 @@ static struct worker *choose_worker(struct umad_writer *writer, const struct mad
 		if (writer->worker[i].n_queued < best->n_queued)
 			best = &writer->worker[i];
 	}
-	return start_worker(best) && writer->n_threads ? one_with_a_thread(writer) : best;
+	return start_worker(best) ? best : one_with_a_thread(writer);
 }
 
 static int queue_mad(struct umad_writer *writer, const struct mad_path *path,
@@ -213,18 +215,12 @@ static int queue_mad(struct umad_writer *writer, const struct mad_path *path,
 {
 	struct worker *worker = choose_worker(writer, &path->dgid);
 	struct queued *queued;
-	int err;
 
-	if (writer->n_queued == UMAD_QUEUED_MAX)
+	if (!worker || writer->n_queued == UMAD_QUEUED_MAX)
 		return -EAGAIN;
 	queued = malloc(sizeof(*queued));
 	if (!queued)
 		return -ENOMEM;
-	err = start_worker(worker);
-	if (err) {
-		free(queued);
-		return err;
-	}
 	queued->path = *path;
 	memcpy(queued->mad, mad, MAD_BYTES);
 	list_append(&worker->queue, &queued->link);

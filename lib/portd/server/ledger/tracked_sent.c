@@ -144,10 +144,8 @@ static struct tracked *set_comm_id(const struct view *view, struct tracked *trac
 /* A REJ may lack the client's comm id. */
 static struct tracked *answered_req(const struct view *view, struct tracked *tracked)
 {
-	/* The peer may have lent its comm id to another program by now. */
-	if (tracked->is.active || tracked->passed & PASSED_ITS_REJ ||
-	    tracked_is_in(tracked,
-			  TRACKED_IN(TIMEWAIT) | TRACKED_IN(DREQ_SENT) | TRACKED_IN(DREQ_RCVD)))
+	/* The peer's host may have leased the comm id to another program since. */
+	if (tracked->is.active || tracked->passed & PASSED_ITS_REJ || tracked_has_ended(tracked))
 		return NULL;
 	if (view->local_comm_id)
 		return set_comm_id(view, tracked);

@@ -81,6 +81,13 @@ static inline bool tracked_is_in(const struct tracked *tracked, unsigned int sta
 	return states >> tracked->is.state & 1;
 }
 
+/** tracked_has_ended() - return whether the connection was disconnected, or is being so */
+static inline bool tracked_has_ended(const struct tracked *tracked)
+{
+	return tracked_is_in(tracked,
+			     TRACKED_IN(TIMEWAIT) | TRACKED_IN(DREQ_SENT) | TRACKED_IN(DREQ_RCVD));
+}
+
 /**
  * tracked_has_own_qpn() - return whether a peer has accepted the connection with its queue pair
  *

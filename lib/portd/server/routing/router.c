@@ -13,6 +13,7 @@
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
+#include "lib/portd/server/ledger/tracked_table.h"
 #include "lib/portd/server/routing/fields.h"
 #include "lib/portd/server/routing/recovery.h"
 #include "lib/portd/server/wire/host_port.h"
@@ -28,7 +29,7 @@ struct arrived {
 	struct host *host;   /* that it is of */
 	uint32_t source_qpn;
 	const uint8_t *mad;
-	bool is_stale; /* a REQ that ends a connection of its receiver, and is not for it */
+	bool is_stale; /* a REQ that shows a connection of its receiver to be stale */
 	struct cm_msg msg;
 };
 
@@ -237,13 +238,12 @@ static uint16_t route_new(const struct server *server, const struct arrived *in,
 }
 
 /*
- * The peer's host may have lent the comm id of a connection that is over to another program, while
- * the client here keeps the connection.
+ * Return whether the REQ is a retransmission. After the connection has ended, the peer's host may
+ * lease its comm id to another program, while the client here still has the connection.
  */
 static bool is_again(const struct tracked *of, const struct cm_req *req)
 {
-	return of && of->is.remote_qpn == req->local_qpn && of->is.state != CM_TIMEWAIT &&
-	       of->is.state != CM_DREQ_SENT && of->is.state != CM_DREQ_RCVD;
+	return of && of->is.remote_qpn == req->local_qpn && !tracked_has_ended(of);
 }
 
 static uint16_t route_req(const struct server *server, struct arrived *in)
@@ -390,7 +390,7 @@ static uint16_t receiver_of(struct server *server, struct arrived *in)
 	return to;
 }
 
-/* Its private data is for the listener. */
+/* The receiver of a stale REQ must not see private data, which is for the listener. */
 static void hide_private_data(struct arrived *in, uint8_t ret[MAD_BYTES])
 {
 	memset(in->msg.req.private_data, 0, sizeof(in->msg.req.private_data));
