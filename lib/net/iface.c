@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define IFACES_MAX 64
-#define DUMPS_MAX  10 /* of addresses that change meanwhile */
+#define DUMPS_MAX  10 /* while the addresses change during the dump */
 #define BONDS_MAX  8  /* further bonds: changes of link addresses are not detected */
 
 struct own_addr {
@@ -282,7 +282,7 @@ static int load_addrs(void)
 		rc = net_request(net_message(RTM_GETADDR, NLM_F_DUMP, &ifa, sizeof(ifa)), take_addr,
 				 NULL);
 	}
-	if (rc && rc != -EAGAIN) /* a list that keeps changing is used as it is */
+	if (rc && rc != -EAGAIN) /* if they keep changing, the last dump is used */
 		return rc;
 	if (cache.n_addrs)
 		qsort(cache.addr, cache.n_addrs, sizeof(*cache.addr), by_ip);

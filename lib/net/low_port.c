@@ -25,8 +25,8 @@ static int bind_to_port(int fd, uint16_t port)
 }
 
 /*
- * If a UDP service has the port, another privileged one is as good a proof. Where sockets need no
- * privilege for the port, only another one is.
+ * Binding any port that needs the privilege proves it: another one if a UDP service has this port,
+ * or if this port does not need the privilege.
  */
 static int bind_low(int fd, uint16_t port)
 {

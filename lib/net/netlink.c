@@ -140,7 +140,7 @@ struct exchange {
 	void *arg;
 	int rc;	      /* first failure */
 	bool done;    /* the response is complete */
-	bool is_torn; /* what it lists has changed meanwhile, so that entries may be missing */
+	bool is_torn; /* the list changed during the dump: entries may be missing */
 };
 
 static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)

@@ -472,7 +472,7 @@ static void assert_is_greeted(long fd)
 	ck_assert_mem_eq(got, "hello", sizeof(got));
 }
 
-/* The parent keeps RDMA, as it has waited before. */
+/* The parent has waited for requests before fork(), and keeps the RDMA listener. */
 TEST(an_epoll_from_before_a_fork_has_its_listener_in_the_child)
 {
 	int epfd = in_epoll(the.listener), status;

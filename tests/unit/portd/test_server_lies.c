@@ -485,7 +485,7 @@ TEST(resumed_page_leases_no_port_of_others)
 	ck_assert_uint_eq(word, LEASE_EMPTY);
 }
 
-/* Alice breaks off, comes back, and then the peer answers the DREQ that was sent meanwhile. */
+/* Alice disconnects from cmportd and resumes; then the peer answers cmportd's DREQ. */
 TEST(answer_to_a_dreq_of_ours_ends_it_though_its_owner_is_here_again)
 {
 	struct rig_client again = {
@@ -509,7 +509,7 @@ TEST(answer_to_a_dreq_of_ours_ends_it_though_its_owner_is_here_again)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-/* A driver may return it, for instance for want of a thread. */
+/* A driver may return EAGAIN, for instance when it cannot start a thread. */
 TEST(port_that_cannot_be_opened_now_is_an_answer)
 {
 	struct portd_record open = { .type = PORTD_OPEN_PORT,

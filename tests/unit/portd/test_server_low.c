@@ -134,7 +134,7 @@ TEST(connecting_user_counts_if_no_port_is_privileged)
 	ck_assert_int_eq(ask_for_80(&carol, prove()), 0);
 }
 
-/* Where all users may bind sockets to it, that port proves nothing, but port 1 does. */
+/* If all users may bind port 80, the library binds port 1 as its proof. */
 TEST(privileged_process_gets_a_port_that_is_free_for_sockets)
 {
 	run("echo 80 > /proc/sys/net/ipv4/ip_unprivileged_port_start");

@@ -120,7 +120,8 @@ TEST(connections_without_a_queue_pair_are_independent)
 /* Mallory's accomplice on the peer names queue pairs that others there will get. */
 TEST(request_of_a_queue_pair_that_others_named_before_is_stale)
 {
-	struct cm_msg req = scene_peer_req(0x901, SCENE_OTHER_ADDR);
+	struct cm_msg req = scene_peer_req(0x901, SCENE_OTHER_ADDR), shown;
+	unsigned int i;
 
 	req.req.local_qpn = 0x5555;
 	ck_assert_int_eq(rig_listen(&mallory, SCENE_OTHER_ADDR), 0);
@@ -129,8 +130,12 @@ TEST(request_of_a_queue_pair_that_others_named_before_is_stale)
 	ck_assert_str_eq(scene_delivered(&mallory), "REQ");
 	req = scene_peer_req(0x902, SCENE_ADDR);
 	req.req.local_qpn = 0x5555;
+	req.req.private_data[91] = 7;
 	scene_receive(req);
-	ck_assert_str_eq(scene_delivered(&mallory), "REQ");
+	ck_assert(rig_next_msg(&mallory, &shown));
+	ck_assert_uint_eq(shown.req.local_comm_id, 0x902);
+	for (i = 0; i < sizeof(shown.req.private_data); i++)
+		ck_assert_uint_eq(shown.req.private_data[i], 0);
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 10");
 	scene_sends(&mallory, scene_rep(&mallory, 3, 0x902));
 	ck_assert_str_eq(scene_wire(), "");
@@ -138,8 +143,8 @@ TEST(request_of_a_queue_pair_that_others_named_before_is_stale)
 }
 
 /*
- * The peer has given the comm id of a connection that is over to another program, as the block was
- * lent to it. Mallory has not sent CLOSE.
+ * Mallory's connection has ended, but she has not sent CLOSE. The peer's host has leased the comm
+ * id to another program.
  */
 TEST(request_with_the_comm_id_of_a_connection_that_is_over_is_for_the_listener)
 {
@@ -163,7 +168,7 @@ TEST(request_with_the_comm_id_of_a_connection_that_is_over_is_for_the_listener)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-/* Later, its comm id is that of another program's REQ. */
+/* The peer's host may lease the comm id to another program later. */
 TEST(request_that_the_peer_has_withdrawn_is_not_answered)
 {
 	struct cm_msg rej = talk_rej_of(0x901, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);

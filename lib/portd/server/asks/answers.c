@@ -273,7 +273,7 @@ static int handle_open_port(struct request *request)
 	err = host_port_open(request->server, device, wanted->port_num, &host_port, &who);
 	if (recovery_port_is_closing(request->server, err))
 		return open_later(request);
-	if (err == -EAGAIN) /* of a driver: nobody would ask again */
+	if (err == -EAGAIN) /* from a driver; the request is not tried again */
 		err = -EBUSY;
 	if (err) {
 		if (who.what[0])

@@ -131,7 +131,10 @@ static bool has_gid(struct said *said)
 	return said->gid;
 }
 
-/* A client outside home may use a GID that no namespace has shown, but not one of home's own. */
+/*
+ * A GID that no namespace has shown counts as one of home. A client of another namespace may use
+ * it, unless an interface of home has its address.
+ */
 static bool has_gid_of_its_namespace(struct said *said)
 {
 	const struct server *server = said->server;

@@ -88,7 +88,7 @@ END_TEST
 
 static struct pair pair;
 
-/* Return: a number whose connect() did not wait, and whose connection has been made, and broke. */
+/* Return: a descriptor with a connection that a nonblocking connect() made, and that then broke. */
 static int break_connection(void)
 {
 	struct stream *s;

@@ -122,7 +122,7 @@ static void start_relay(struct sock *sock, int rs)
 	relay_unlock();
 }
 
-/* Otherwise no forked child would get its connections meanwhile, and no other relay its turn. */
+/* Forked children need the thread for their connections, and other relays need it, too. */
 TEST(two_relays_that_always_have_data_do_not_keep_the_thread)
 {
 	struct sock socks[2];
@@ -167,7 +167,7 @@ TEST_LOOP(a_thread_that_cannot_be_started_is_started_later, 0, sizeof(lacks) / s
 }
 END_TEST
 
-/* Otherwise it would wait forever for an answer of its parent. */
+/* The child must not wait for an answer, which only the parent's thread could send. */
 TEST_LOOP(child_of_a_process_without_the_thread_has_ended_connections, 0,
 	  sizeof(lacks) / sizeof(lacks[0]))
 {
