@@ -7,6 +7,7 @@ A capture file of other origin can be checked as well (--capture): each packet t
 to have the right ICRC, and none may be malformed.
 """
 import argparse
+import collections
 import itertools
 import shutil
 import struct
@@ -16,7 +17,9 @@ import tempfile
 import zlib
 
 PORT = 4791
-FLUSH = 28
+LAST_OF_WRITE, ACK, FLUSH = 11, 17, 28  # opcodes; before the first: sends and writes
+INVALID_REQUEST = 0x61
+PACKETS_MAX = 64  # of a message of perftest
 SKIPPED = 77
 IN_HEX = {"immdt", "ieth"}  # bytes
 
@@ -141,10 +144,29 @@ def check_fields(path, expected):
                                  f"{fields}")
 
 
+def check_refusals(path):
+    """Raise for a NAK "invalid request" near whose PSN no request was sent twice as different ones.
+    rxe does that when it sends a message again: docs/fabric.md."""
+    opcodes, refused = collections.defaultdict(set), []
+    for bth in filter(None, (udp_payload(ip) for ip in frames(path))):
+        psn = int.from_bytes(bth[9:12], "big")
+        if bth[0] <= LAST_OF_WRITE:
+            opcodes[bth[5:8], psn].add(bth[0])
+        elif bth[0] == ACK and bth[12] == INVALID_REQUEST:
+            refused.append(psn)
+    numbered_twice = {psn for (_, psn), sent in opcodes.items() if len(sent) > 1}
+    for psn in refused:
+        if not numbered_twice.intersection(range(psn - PACKETS_MAX, psn + PACKETS_MAX)):
+            raise SystemExit(f"{path}: the request with PSN {psn} was refused as invalid, and was "
+                             "right")
+
+
 def judge_capture(path, with_rxe=False):
     """Return a line about the packets of a capture file; raise SystemExit if one is wrong."""
     n = check_icrcs(path, with_rxe)
     check_form(path)
+    if with_rxe:
+        check_refusals(path)
     return f"{n} packets, all well-formed, with the right ICRC"
 
 
