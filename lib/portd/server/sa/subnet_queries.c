@@ -354,9 +354,10 @@ static int check_query(struct client *client, const struct host_port *host_port,
 {
 	if (!host_port)
 		return -ENODEV;
-	if (!host_port->subnet || !is_welcome(wanted) ||
-	    client->user->n_asks + client->user->n_leaving >= ASKS_MAX)
+	if (!host_port->subnet || !is_welcome(wanted))
 		return -EPERM;
+	if (client->user->uid != 0 && client->user->n_asks + client->user->n_leaving >= ASKS_MAX)
+		return -EDQUOT;
 	return 0;
 }
 
