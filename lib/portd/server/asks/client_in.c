@@ -157,8 +157,7 @@ int client_open_data(struct server *server, struct client *client, int *ret_fd)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	/* Must hold what a burst of requests queues before the client runs. */
-	if (setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
-		setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	err = loop_watch(&server->loop, &client->data, pair[0], EPOLLIN, data_ready);
 	if (err) {
 		close(pair[0]);
