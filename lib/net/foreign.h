@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Addresses of another network namespace, read without entering it: through a netlink socket that
- * was created there and passed on. Its creator still has the socket, and can take responses away,
- * but cannot forge any: responses that are not from the kernel are dropped.
+ * was created there and passed on. Its creator still has the socket, and can take responses away.
+ * Those that are not the kernel's, or have not the request's random number, are dropped. So a
+ * forged one is a response of the kernel to a request that the creator has sent with that number,
+ * between two system calls of the reader.
  *
  * Only addresses of interfaces on top of an interface of this namespace count (macvlan, ipvlan,
  * VLAN): no user can create such an interface without privileges here, whereas any address can be
