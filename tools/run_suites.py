@@ -31,7 +31,7 @@ FAST = ("style", "unit", "abi", "judge", "fabric")
 LAB = ("luck", "lab", "parity")
 LABS_AT_ONCE = 2  # each boots two hosts, which leave a core idle now and then
 SUITES_AT_ONCE = 3  # many tests wait, and some suites have one that is long
-SUITES_AT_ONCE_QUICK = 4  # the long ones of --quick wait for most of their time
+EMULATED = (*LAB, "machines")  # what --quick leaves out
 # Those that take longest begin first, or the run would wait for one of them at its end.
 LONGEST = (*LAB, "fabric", "sanitize", "portd", "loop", "machines")
 # With more programs at a time than there are cores, because they wait for most of their time; the
@@ -135,7 +135,7 @@ def run_all(args, suites, names):
     suites = [suite for suite in suites if names.get(suite, True)]
     first = [suite for suite in LONGEST if suite in suites]
     rest = [suite for suite in suites if suite not in LONGEST + LONG]
-    with futures.ThreadPoolExecutor(SUITES_AT_ONCE_QUICK if args.quick else SUITES_AT_ONCE) as pool:
+    with futures.ThreadPoolExecutor(SUITES_AT_ONCE) as pool:
         try:
             waiting = [pool.submit(run_suite, args, suite, suites, names.get(suite))
                        for suite in first + rest]
@@ -160,7 +160,7 @@ def parse():
     parser.add_argument("--fuzzed", type=Path, metavar="BUILD",
                         help="another build folder, whose fuzz targets run too")
     parser.add_argument("--suite", action="append", help="only this one; may be repeated")
-    parser.add_argument("--quick", action="store_true", help="no suite that boots a lab")
+    parser.add_argument("--quick", action="store_true", help="no suite that emulates machines")
     parser.add_argument("--long", action="store_true", help="also the longest ones")
     parser.add_argument("--part", type=part, metavar="K/N", help="the K-th of N parts that take "
                         "about the same time")
@@ -290,7 +290,7 @@ def chosen(args):
             sys.exit(f"there is no suite {', '.join(unknown)}; there are {', '.join(known)}")
         suites = [suite for suite in known if suite in args.suite]
     else:
-        suites = [suite for suite in known if not (args.quick and suite in LAB)
+        suites = [suite for suite in known if not (args.quick and suite in EMULATED)
                   and not (suite in LONG and not args.long)]
     suites = [suite for suite in suites if has_own_tests(args.build, suite, suites)]
     if args.sanitized:
